@@ -133,3 +133,4 @@ export type CallEvent =
   | { readonly type: 'call.status_update'; readonly data: StatusUpdateData }
   | { readonly type: 'call.transcript'; readonly data: TranscriptData }
   | { readonly type: 'call.ended'; readonly data: EndedData }
+  | { readonly type: 'call.tool_call'; readonly data: ToolCallData }

@@ -53,20 +53,28 @@ export const ToolResult = z.object({
 })
 export type ToolResult = z.infer<typeof ToolResult>
 
+/** How somebody who speaks to a caller has a tool run. */
+export type ToolWork = {
+  /** Ends when nobody waits any more. */
+  readonly signal?: AbortSignal
+  /** Before it resolves things are looked up and nothing is done, because whoever asks has to write down first that it does. */
+  readonly committed?: Promise<void>
+  /** The database does not answer just now. */
+  readonly isAway?: () => boolean
+  /** Writes down, where the call itself is written, that a tool of the integrator is asked; false: it may not be asked any more. */
+  readonly announce?: (call: AskedTool) => Promise<boolean>
+}
+
+export type AskedTool = { readonly toolCallId: string; readonly name: string; readonly arguments: JsonObject }
+
 /** One set of tools for REST, for calls that are going on and for MCP. */
 export type Toolbox = {
   /** Throws Problem VALIDATION_FAILED for a `phoneCallId` that is no call of the worker. The worker must be the account's. */
   list(accountId: AccountId, workerId: WorkerId, caller: ToolCaller): Promise<ToolDescriptor[]>
   /**
    * Throws Problem INVALID_TOOL for a name that is no tool and for arguments that its schema refuses; issues name `toolName` or `arguments.x`.
-   * `signal` ends when nobody waits any more. `committed`: before it resolves things are looked up and nothing is done, because whoever asks has to
-   * write down first that it does.
+   * With `committed` somebody speaks to a caller meanwhile: a database that is away is waited for as long as a tool may take, and tools of the
+   * integrator need none.
    */
-  call(
-    accountId: AccountId,
-    workerId: WorkerId,
-    request: ToolCallRequest,
-    signal?: AbortSignal,
-    committed?: Promise<void>,
-  ): Promise<ToolResult>
+  call(accountId: AccountId, workerId: WorkerId, request: ToolCallRequest, work?: ToolWork): Promise<ToolResult>
 }

@@ -58,6 +58,14 @@ export const callAtHandColumns = (sql: Sql) => sql`
     where s.account_id = calls.account_id and enabled and (s.worker_id is null or s.worker_id = calls.worker_id)
       and event_type in ('call.tool_call', '*')) as is_tool_call_copied`
 
+type ToolCallCopy = {
+  readonly data: ToolCallData
+  readonly now: number
+  readonly newId: NewId
+  /** Aborted: nobody waits for it any more, and nothing is written. */
+  readonly signal?: AbortSignal
+}
+
 /**
  * The copies of a tool call for who subscribed to it; false, and nothing written, when the call is not going on any more. The lock on the
  * call's row decides between a tool call and the end of the call: after call.ended nothing follows.
@@ -65,7 +73,7 @@ export const callAtHandColumns = (sql: Sql) => sql`
 export async function enqueueToolCall(
   sql: Sql,
   { accountId, workerId, id: callId }: CallAtHand,
-  { data, now, newId }: { readonly data: ToolCallData; readonly now: number; readonly newId: NewId },
+  { data, now, newId, signal }: ToolCallCopy,
 ): Promise<boolean> {
   const events = [{ type: 'call.tool_call', data: data as JsonObject }] as const
   const enqueue = async (tx: Transaction): Promise<true> => {
@@ -76,7 +84,7 @@ export async function enqueueToolCall(
         for no key update`,
       enqueueDeliveries(tx, { accountId, workerId, callId, events, now, newId }),
     ])
-    if (active.length === 0) throw new NotActive()
+    if (active.length === 0 || signal?.aborted) throw new NotActive()
     return true
   }
   return sql.begin(enqueue).catch((error: unknown) => {

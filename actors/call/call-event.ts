@@ -118,6 +118,8 @@ export type CallFact =
     }
   /** Nobody waits for it any more. */
   | { readonly type: 'tool_canceled'; readonly id: string }
+  /** A tool of the integrator is about to be asked while the database is away: whoever subscribed is told by this step. */
+  | { readonly type: 'tool_asked'; readonly toolCallId: string; readonly name: string; readonly arguments: JsonObject }
   /** The engine does not do all that the call was asked for. */
   | { readonly type: 'warned'; readonly warning: CallWarning }
   | { readonly type: 'noted'; readonly key: string; readonly value: Json }
@@ -227,6 +229,12 @@ export type Effect =
   | ({ readonly type: 'store_analysis' } & TalkAnalysis)
   | { readonly type: 'fail_post_processing' }
   | { readonly type: 'announce_ended' }
+  | {
+      readonly type: 'announce_tool_call'
+      readonly toolCallId: string
+      readonly name: string
+      readonly arguments: JsonObject
+    }
   // Carried out after the commit; what comes of them returns as facts.
   | { readonly type: 'ask_worker_request' }
   | { readonly type: 'dial' }

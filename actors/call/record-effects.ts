@@ -28,6 +28,7 @@ const announcedBy: Readonly<Partial<Record<Effect['type'], EventType>>> = {
   store_turn: 'call.transcript',
   show_turn: 'call.transcript',
   announce_ended: 'call.ended',
+  announce_tool_call: 'call.tool_call',
 }
 
 /** `before`: as it was before the step. Each effect finds the call as those in front of it have left it. */
@@ -101,6 +102,8 @@ function rowsOf(facts: StepFacts, effect: Effect, now: number): Added {
       return { change: { postProcessingStatus: 'failed' } }
     case 'announce_ended':
       return { event: endedOf(call, facts.turns) }
+    case 'announce_tool_call':
+      return { event: toolCallOf(call, effect) }
     case 'ask_worker_request':
     case 'dial':
     case 'answer':
@@ -201,6 +204,12 @@ function transcriptOf(call: CallRow, effect: Of<'store_turn' | 'show_turn'>, now
     ts: toIso(now),
   }
   return { type: 'call.transcript', data: { ...data, ...metadataOf(call) } }
+}
+
+function toolCallOf(call: CallRow, { toolCallId, name, arguments: given }: Of<'announce_tool_call'>): CallEvent {
+  const { id: callId, accountId, workerId } = call
+  const data = { callId, accountId, workerId, toolCallId, name, arguments: given, ...metadataOf(call) }
+  return { type: 'call.tool_call', data }
 }
 
 /** What a call that never connected has not got is left out. docs/contract/webhooks.md "call.ended". */

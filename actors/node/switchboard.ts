@@ -203,9 +203,10 @@ function knownOf(
       return script === undefined ? findStoredScript(question) : script
     },
     askWorkerRequest: (callId, question) => askWorkerRequest(callId, question, unwritten.find(callId)?.hook),
-    // All that they do is in the database.
+    // Of a call that the database does not know all that they do is there.
     tools: {
-      ...tools,
+      call: (accountId, workerId, request, work) =>
+        tools.call(accountId, workerId, request, { ...work, isAway: steps.isAway }),
       list: async (...given) =>
         given[2]?.phoneCallId !== undefined && unwritten.find(given[2].phoneCallId as CallId)
           ? []

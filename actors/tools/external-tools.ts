@@ -3,12 +3,15 @@
  * the tool's own secret, and told to subscribers by a copy. docs/contract/tools.md "External tools".
  */
 import type { Clock } from '../../model/clock.ts'
+import { deadline } from '../../model/deadline.ts'
 import { ToolCallAnswer, type ToolCallData } from '../../model/events.ts'
 import type { NewId } from '../../model/ids.ts'
 import type { JsonObject } from '../../model/json.ts'
 import type { Log } from '../../model/log.ts'
-import type { ToolDescriptor, ToolResult } from '../../model/tool.ts'
+import type { Issue } from '../../model/problem.ts'
+import type { ToolDescriptor, ToolResult, ToolWork } from '../../model/tool.ts'
 import { defaultHookTimeout } from '../../model/webhook.ts'
+import { databaseUnreachable } from '../../store/database-unreachable.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { enqueueToolCall, toolSecretPlace, type CallAtHand, type SealedTool } from '../../store/tool-calls.ts'
@@ -27,8 +30,19 @@ export type ExternalDeps = {
   readonly wakeDeliveries: () => void
 }
 
+/** Who asks, where it is a call. */
+type Asking = Pick<ToolWork, 'announce' | 'isAway'>
+
+/** Its call is all that it takes of the context. */
+type ExternalTool = Omit<WorkerTool, 'prepare'> & {
+  prepare(given: JsonObject): ((context: unknown, signal: AbortSignal) => Promise<ToolResult>) | Issue[]
+}
+
+/** Ms that the copy of a tool call waits for the database. */
+export const copyPatience = 1_000
+
 /** Of several tools with one name the first is bound. */
-export function externalTools(deps: ExternalDeps, { call }: OfferContext): WorkerTool[] {
+export function externalTools(deps: ExternalDeps & Asking, { call }: Pick<OfferContext, 'call'>): ExternalTool[] {
   if (!call) return []
   const bound = call.externalTools.filter(
     ({ name }, index, all) => all.findIndex((other) => other.name === name) === index,
@@ -36,7 +50,7 @@ export function externalTools(deps: ExternalDeps, { call }: OfferContext): Worke
   return bound.map((tool) => toWorkerTool(deps, call, tool))
 }
 
-function toWorkerTool(deps: ExternalDeps, call: CallAtHand, tool: SealedTool): WorkerTool {
+function toWorkerTool(deps: ExternalDeps & Asking, call: CallAtHand, tool: SealedTool): ExternalTool {
   return {
     provider: 'external',
     name: tool.name,
@@ -61,7 +75,7 @@ function inputSchemaOf({ inputSchema }: SealedTool): ToolDescriptor['inputSchema
 }
 
 async function askTool(
-  deps: ExternalDeps,
+  deps: ExternalDeps & Asking,
   call: CallAtHand,
   tool: SealedTool,
   given: JsonObject,
@@ -71,13 +85,8 @@ async function askTool(
   const { id: callId, accountId } = call
   const secret = deps.box.open(tool.signingSecret, toolSecretPlace({ accountId, callId, name: tool.name }))
   const data = toolCallOf(call, tool, given, deps.newId())
-  const now = deps.clock.now()
   // A caller waits: without a copy there is nothing to commit first.
-  if (call.isToolCallCopied) {
-    const isCopied = await enqueueToolCall(deps.sql, call, { data, now, newId: deps.newId })
-    if (!isCopied) return callNotActive()
-    deps.wakeDeliveries()
-  }
+  if (call.isToolCallCopied && !(await copied(deps, call, data))) return callNotActive()
   const answer = await askHook(
     { ...deps, now: deps.clock.now },
     {
@@ -99,6 +108,29 @@ async function askTool(
     deps.log.warn('call.tool_call failed', { callId: call.id, tool: tool.name, toolCallId: data.toolCallId, details })
   }
   return result
+}
+
+/** By the log of the call where the database is away: either way it is written before anybody is asked. False: the call is over. */
+async function copied(deps: ExternalDeps & Asking, call: CallAtHand, data: ToolCallData): Promise<boolean> {
+  const { announce, isAway, clock, sql, newId } = deps
+  const { toolCallId, name, arguments: given } = data
+  const byItsLog = announce && (() => announce({ toolCallId, name, arguments: given }))
+  if (byItsLog && isAway?.()) return byItsLog()
+  const late = new AbortController()
+  const giveUp = (): 'late' => {
+    late.abort()
+    return 'late'
+  }
+  const writing = enqueueToolCall(sql, call, { data, now: clock.now(), newId, signal: late.signal })
+  try {
+    const result = await (byItsLog ? deadline(clock, copyPatience, writing, giveUp) : writing)
+    if (result === 'late') return (await byItsLog?.()) ?? false
+    if (result) deps.wakeDeliveries()
+    return result
+  } catch (error) {
+    if (byItsLog && databaseUnreachable(error)) return byItsLog()
+    throw error
+  }
 }
 
 function toolCallOf(call: CallAtHand, tool: SealedTool, given: JsonObject, toolCallId: string): ToolCallData {

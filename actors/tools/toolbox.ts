@@ -3,11 +3,15 @@
  * whatever happens inside. docs/contract/tools.md "Tool dispatch" and "Results".
  */
 import { deadline } from '../../model/deadline.ts'
-import type { CallId } from '../../model/ids.ts'
+import type { CallId, WorkerId } from '../../model/ids.ts'
 import type { Knowledge } from '../../model/knowledge.ts'
-import { flawOf } from '../../model/json.ts'
+import { flawOf, type JsonObject } from '../../model/json.ts'
+import { retry } from '../../model/retry.ts'
 import { Problem, type Issue } from '../../model/problem.ts'
-import type { Toolbox, ToolCallRequest, ToolDescriptor, ToolResult } from '../../model/tool.ts'
+import type { Toolbox, ToolCallRequest, ToolDescriptor, ToolResult, ToolWork } from '../../model/tool.ts'
+import { createRecent } from '../../net/recent.ts'
+import { databaseUnreachable } from '../../store/database-unreachable.ts'
+import type { CallAtHand } from '../../store/tool-calls.ts'
 import { callTools, type CallToolDeps } from './call-tools.ts'
 import { emailTools } from './email-tools.ts'
 import type { Email } from './email.ts'
@@ -15,7 +19,7 @@ import { externalTools, type ExternalDeps } from './external-tools.ts'
 import { knowledgeBaseTools } from './knowledge-tools.ts'
 import { personTools } from './person-tools.ts'
 import { createToolContexts } from './tool-context.ts'
-import { failure, type OfferContext, type Run, type ToolContext, type WorkerTool } from './worker-tool.ts'
+import { failure, type OfferContext, type WorkerTool } from './worker-tool.ts'
 
 export type ToolboxDeps = ExternalDeps &
   CallToolDeps & {
@@ -28,30 +32,88 @@ export type ToolboxDeps = ExternalDeps &
 const toolTimeout = 10_000
 /** Of one call, in this process. */
 const maxUnderWay = 8
+/** Calls with tools of their own that are known without the database. */
+const maxKnown = 1_000
+/** Ms that what is known waits for what the database says. */
+const lookPatience = 1_000
+const lookAgain = 250
 
 export function createToolbox(deps: ToolboxDeps): Toolbox {
   const own = [...knowledgeBaseTools(deps), ...emailTools(deps), ...callTools(deps), ...personTools(deps)]
-  const toolsFor = (context: OfferContext): WorkerTool[] => [...own, ...externalTools(deps, context)]
+  const toolsFor = (context: OfferContext, work?: ToolWork): WorkerTool[] => [
+    ...own,
+    ...externalTools({ ...deps, ...work }, context),
+  ]
   const contexts = createToolContexts(deps)
   const places = createPlaces(maxUnderWay)
+  const known = createRecent<CallAtHand>(maxKnown)
+  /** Of a call that is going on here. Null: there is no such tool that would do without the database. */
+  const knownTool = (workerId: WorkerId, request: ToolCallRequest, work: ToolWork): Found | null => {
+    const { provider, phoneCallId = '' } = request
+    const call = work.announce && provider === 'external' ? known.get(phoneCallId) : undefined
+    if (call?.workerId !== workerId) return null
+    const tool = findTool(externalTools({ ...deps, ...work }, { call }), request)
+    const run = prepare(tool, request)
+    return { tool, workerId, callId: call.id, refusal: async () => null, run: (until) => run(null, until) }
+  }
   return {
     async list(accountId, workerId, caller) {
       const context = await contexts.toOffer({ accountId, workerId, caller })
+      const { call } = context
+      if (call && call.externalTools.length > 0) known.set(call.id, whatToolsTake(call, deps.clock.now()))
       const tools = toolsFor(context)
       const refusals = await Promise.all(tools.map((tool) => tool.refusal(context)))
       return tools.filter((_, index) => refusals[index] === null).map(toDescriptor)
     },
-    async call(accountId, workerId, request, signal, committed) {
-      const look = async () => {
+    async call(accountId, workerId, request, work = {}) {
+      const { committed, signal } = work
+      const look = async (): Promise<Found> => {
         const context = await contexts.toRun({ accountId, workerId, caller: request })
-        const tool = findTool(toolsFor(context), request)
-        return { context, tool, run: prepare(tool, request) }
+        const tool = findTool(toolsFor(context, work), request)
+        const run = prepare(tool, request)
+        const refusal = () => tool.refusal(context)
+        return { tool, workerId, callId: context.call?.id ?? null, refusal, run: (until) => run(context, until) }
       }
       // What could not be looked up meanwhile may well be by then.
       const early = committed && look().catch(() => null)
       await committed
-      return perform(deps, { find: async () => (await early) ?? look(), places, ...(signal && { signal }) })
+      const stored = async () => (await early) ?? look()
+      const find: Performance['find'] = async (overdue) => {
+        if (!committed) return look()
+        const fromMemory = knownTool(workerId, request, work)
+        if (!fromMemory) return patiently(deps, stored, overdue)
+        return work.isAway?.() ? fromMemory : unlessAway(deps, stored(), fromMemory)
+      }
+      return perform(deps, { find, places, ...(signal && { signal }) })
     },
+  }
+}
+
+/** Kept while the call goes on, and some time after it: nothing but what its tools are asked with. */
+const whatToolsTake = (call: CallAtHand, now: number): CallAtHand => ({
+  ...call,
+  fromNumber: null,
+  toNumber: null,
+  personId: null,
+  customer: null,
+  request: {},
+  hookAnswer: {},
+  // Whoever asks by it runs the call, and who takes copies may have come since.
+  isToolCallCopied: true,
+  startedAt: call.startedAt ?? now,
+  outcome: null,
+})
+
+/** Who speaks to a caller would rather wait, as long as a tool may take, than say that it does not work. */
+const patiently = <Value>(deps: ToolboxDeps, look: () => Promise<Value>, signal: AbortSignal): Promise<Value> =>
+  retry({ clock: deps.clock, wait: (error) => (databaseUnreachable(error) ? lookAgain : null), signal }, look)
+
+async function unlessAway(deps: ToolboxDeps, looking: Promise<Found>, fromMemory: Found): Promise<Found> {
+  try {
+    return await deadline(deps.clock, lookPatience, looking, () => fromMemory)
+  } catch (error) {
+    if (databaseUnreachable(error)) return fromMemory
+    throw error
   }
 }
 
@@ -63,7 +125,10 @@ const toDescriptor = ({ name, provider, description, inputSchema }: WorkerTool):
   capabilityKey: `${provider}.${name}`,
 })
 
-function findTool(tools: readonly WorkerTool[], { provider, toolName, phoneCallId }: ToolCallRequest): WorkerTool {
+function findTool<Tool extends WorkerTool>(
+  tools: readonly Tool[],
+  { provider, toolName, phoneCallId }: ToolCallRequest,
+): Tool {
   const provided = tools.filter((tool) => tool.provider === provider)
   const tool = provided.find(({ name }) => name === toolName)
   if (tool) return tool
@@ -75,7 +140,11 @@ function findTool(tools: readonly WorkerTool[], { provider, toolName, phoneCallI
 const unboundMessage = (phoneCallId: string | undefined): string =>
   phoneCallId === undefined ? 'is bound to a call: name it as phoneCallId' : 'is not bound to this call'
 
-function prepare(tool: WorkerTool, { arguments: given }: ToolCallRequest): Run {
+/** What is to be done with these arguments. */
+function prepare<Prepared>(
+  tool: { prepare(given: JsonObject): Prepared | Issue[] },
+  { arguments: given }: ToolCallRequest,
+): Prepared {
   const flaw = flawOf(given)
   const prepared = flaw ? [{ path: flaw.path.join('.'), message: flaw.message }] : tool.prepare(given)
   if (!Array.isArray(prepared)) return prepared
@@ -90,11 +159,18 @@ const argumentPath = (path: string): string => {
 const invalidTool = (issues: readonly Issue[]): Problem =>
   new Problem('INVALID_TOOL', 'There is no such tool, or it does not take these arguments; see issues.', issues)
 
-type Found = { readonly tool: WorkerTool; readonly context: ToolContext; readonly run: Run }
+type Found = {
+  readonly tool: Pick<WorkerTool, 'name' | 'provider'>
+  readonly workerId: WorkerId
+  readonly callId: CallId | null
+  /** Null: it is to be had. */
+  refusal(): Promise<ToolResult | null>
+  run(signal: AbortSignal): Promise<ToolResult>
+}
 
 type Performance = {
   /** Throws a Problem when there is nothing to run. */
-  find(): Promise<Found>
+  find(overdue: AbortSignal): Promise<Found>
   readonly places: ReturnType<typeof createPlaces>
   readonly signal?: AbortSignal
 }
@@ -103,15 +179,15 @@ type Performance = {
 async function perform(deps: ToolboxDeps, { find, places, signal }: Performance): Promise<ToolResult> {
   const overdue = new AbortController()
   let found: Found | null = null
-  const logOf = ({ context, tool }: Found) =>
-    deps.log.with({ callId: context.call?.id, workerId: context.worker.id, tool: tool.name })
-  const attempt = async ({ context, tool, run }: Found): Promise<ToolResult> =>
-    (await tool.refusal(context)) ?? run(context, signal ? AbortSignal.any([overdue.signal, signal]) : overdue.signal)
+  const logOf = ({ callId, workerId, tool }: Found) =>
+    deps.log.with({ ...(callId && { callId }), workerId, tool: tool.name })
+  const attempt = async ({ refusal, run }: Found): Promise<ToolResult> =>
+    (await refusal()) ?? run(signal ? AbortSignal.any([overdue.signal, signal]) : overdue.signal)
   const work = async (): Promise<ToolResult> => {
-    const it = (found = await find())
+    const it = (found = await find(overdue.signal))
     // Nobody hears of it any more: it is not begun.
-    if (overdue.signal.aborted) return tookTooLong
-    const done = places.take(it.context.call?.id ?? null)
+    if (overdue.signal.aborted || signal?.aborted) return tookTooLong
+    const done = places.take(it.callId)
     if (!done) return failure('TOOL_FAILED', 'Too many tools of this call are under way; try again in a moment.')
     return (
       attempt(it)

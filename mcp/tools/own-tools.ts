@@ -88,7 +88,7 @@ async function runOwn(toolbox: Toolbox, name: string, given: Arguments, context:
     ...(phoneCallId !== undefined && { phoneCallId }),
   }
   const answer = await toolbox
-    .call(accountId, workerId, request, context.signal)
+    .call(accountId, workerId, request, { ...(context.signal && { signal: context.signal }) })
     .catch((error: unknown) => asArguments(error, name))
   if (answer.error) return { failed: answer.error }
   return { content: answer.data ?? {} }

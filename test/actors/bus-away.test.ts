@@ -69,7 +69,12 @@ async function open(t: Test) {
     }
   }
   const posted: CallFact[] = []
-  const end = { callId, epoch: 1, post: (fact: CallFact) => void posted.push(fact), deliver: () => Promise.resolve() }
+  const end = {
+    callId,
+    epoch: 1,
+    post: (fact: CallFact) => void posted.push(fact),
+    deliver: () => Promise.resolve(true),
+  }
   const watch = createLegWatch({ bus: near.bus, clock }, end)
   t.teardown(() => watch.close())
   return { program, server, near, far, callId, leg, pass, posted, watch, commands }

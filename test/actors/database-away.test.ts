@@ -7,6 +7,7 @@ import type { Sql } from '../../store/sql.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
 import { box, openCallNode, openShared, type CallNode, type Shared } from '../scenes/call-node.ts'
 import { createCutBus } from '../fake/cut-bus.ts'
+import { createCutDatabase } from '../fake/cut-database.ts'
 import { createScriptedPhone } from '../fake/scripted-phone.ts'
 import { createFolder } from '../scenes/folder.ts'
 import { createAdmission } from '../../actors/call/birth/admission.ts'
@@ -15,26 +16,6 @@ import { createInboundCall } from '../scenes/inbound-call.ts'
 import { until } from '../scenes/in-time.ts'
 import { addTrunk, createCallingTenant } from '../scenes/telephony.ts'
 import { createTenant, newId } from '../scenes/tenant.ts'
-
-/** The same database; from `cut` to `mend` nobody reaches it. */
-function createCutDatabase(sql: Sql) {
-  let isCut = false
-  const refuse = () => Promise.reject(Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }))
-  // As with queries: one that nobody waits for, a part of another, fails nobody.
-  const refused = () => {
-    const query = refuse()
-    query.catch(() => {})
-    return query
-  }
-  const get = (_: Sql, key: string): unknown => (key === 'begin' && isCut ? refuse : (Reflect.get(sql, key) as unknown))
-  const apply = (_: Sql, self: unknown, given: unknown[]): unknown =>
-    isCut ? refused() : Reflect.apply(sql, self, given)
-  return {
-    sql: new Proxy(sql, { get, apply } as ProxyHandler<Sql>),
-    cut: () => void (isCut = true),
-    mend: () => void (isCut = false),
-  }
-}
 
 async function talk(shared: Shared, node: CallNode) {
   const { sql, bus, clock } = shared

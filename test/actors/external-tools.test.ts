@@ -213,7 +213,7 @@ async function openWanted(t: Test, over: (lookUp: number) => Promise<never> | nu
     receiver,
     committed,
     lookUps: () => lookUps,
-    answer: toolbox.call(accountId, workerId, request, undefined, committed.promise),
+    answer: toolbox.call(accountId, workerId, request, { committed: committed.promise }),
   }
 }
 

@@ -3,9 +3,12 @@ import { test, type Test } from 'tap'
 import { replay } from '../../actors/call/machine/replay.ts'
 import type { JsonObject } from '../../model/json.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
+import { createSubscription } from '../../store/subscriptions.ts'
 import { isAsking, waitingFor } from '../scenes/blocked-queries.ts'
-import { openCallNode, openShared } from '../scenes/call-node.ts'
+import { box, openCallNode, openShared } from '../scenes/call-node.ts'
+import { createFolder } from '../scenes/folder.ts'
 import { newId } from '../scenes/tenant.ts'
+import { createCutDatabase } from '../fake/cut-database.ts'
 import { openFakeWebhookReceiver } from '../fake/webhook-receiver.ts'
 import { until } from '../scenes/in-time.ts'
 import { openWebTalk } from '../scenes/web-talk.ts'
@@ -18,20 +21,25 @@ const oddNames = ['Küche öffnen!', 'Kuche offnen?', '検索', '2fa', 'x'.repea
 /** A call in progress whose engine is the test, with the external tools `lookup`, `end_call` and those of `oddNames`. */
 async function talk(t: Test) {
   const shared = await openShared(t)
+  const database = createCutDatabase(shared.sql)
   const receiver = await openFakeWebhookReceiver(t)
   const secret = newId()
   receiver.trust('/tool', secret)
   const tool = { description: '', deliveryUrl: receiver.url('/tool'), signingSecret: secret, inputSchema: schema }
   const tools = ['lookup', 'end_call', ...oddNames].map((name) => ({ ...tool, name }))
-  const node = await openCallNode(shared, async () => ({ kind: 'answered', answer: { tools } }))
+  const kept = { dataDir: await createFolder(t) }
+  const hook = async () => ({ kind: 'answered', answer: { tools } }) as const
+  const node = await openCallNode({ ...shared, sql: database.sql }, hook, kept)
   t.teardown(() => node.close())
-  const { callId } = await openWebTalk(shared, node)
+  const { callId, accountId } = await openWebTalk(shared, node)
   const { engine } = node
   const facts = async () => (await listCallEvents(shared.sql, callId)).map(({ event }) => event as { type: string })
   return {
     shared,
+    database,
     node,
     callId,
+    accountId,
     receiver,
     engine,
     callTool: (id: string, name: string, given: JsonObject) =>
@@ -120,6 +128,54 @@ test('a tool is looked up while the step that asks for it is committed, and aske
   })
   t.ok(done)
   t.equal(await told('result:t1'), 'result:t1:lookup:success')
+})
+
+test('while the database is away a tool of the integrator is asked at once and once, and its copy is told by the log of the call', async (t) => {
+  const { shared, database, callId, accountId, receiver, callTool, told, fact, replayed } = await talk(t)
+  const request = { eventType: 'call.tool_call', url: 'https://example.com/hook' } as const
+  await createSubscription(shared.sql, box, { accountId, request, newId, now: shared.clock.now() })
+  const answer = { status: 200, body: JSON.stringify({ result: { shade: 'navy' } }) }
+  receiver.script('/tool', [answer, answer])
+  callTool('t1', 'lookup', { colour: 'blue' })
+  await told('result:t1')
+  database.cut()
+  callTool('t2', 'lookup', { colour: 'red' })
+  t.equal(await told('result:t2'), 'result:t2:lookup:success')
+  t.same(
+    receiver.deliveries.map(({ data }) => (data as { arguments: unknown }).arguments),
+    [{ colour: 'blue' }, { colour: 'red' }],
+  )
+  const copies = () =>
+    shared.sql<{ body: string }[]>`select body from deliveries where call_id = ${callId} order by seq`
+  const atOnce = await copies()
+  database.mend()
+  await until(async () => {
+    shared.clock.advance(1_000)
+    return (await copies()).length > atOnce.length
+  })
+  const [, asked] = receiver.deliveries
+  t.same(JSON.parse((await copies()).at(-1)?.body ?? '{}'), { type: 'call.tool_call', data: asked?.data })
+  t.equal((await fact('tool_asked')).length, 1)
+  t.same(await replayed(), [])
+})
+
+test('a tool that needs the database waits for it as long as a tool may take, and is told to be late after that', async (t) => {
+  const { shared, database, engine, callTool } = await talk(t)
+  const passing = (look: () => string | undefined | false) =>
+    until(() => {
+      shared.clock.advance(250)
+      return look()
+    })
+  const result = (id: string) => engine.told.find((line) => line.startsWith(`result:${id}`))
+  database.cut()
+  callTool('t1', 'call__pause_recording', {})
+  t.equal(await passing(() => result('t1')), 'result:t1:call__pause_recording:error')
+  const [since, told] = [shared.clock.now(), engine.told.length]
+  callTool('t2', 'call__pause_recording', {})
+  await passing(() => shared.clock.now() >= since + 5_000 && 'passed')
+  t.equal(engine.told.length, told, 'nothing is told in the first instants')
+  database.mend()
+  t.equal(await passing(() => result('t2')), 'result:t2:call__pause_recording:success')
 })
 
 test('wrong arguments, unknown names and tools that fail are answers for the engine', async (t) => {

@@ -12,5 +12,5 @@ export async function openWebTalk(shared: Shared, node: CallNode) {
   leg.event({ type: 'connected', providerStatus: 'connected' })
   await browser.until(status('in_progress'))
   while (node.engine.configs.length === 0) await shared.bus.flush()
-  return { callId, leg, browser }
+  return { accountId, callId, leg, browser }
 }

@@ -95,7 +95,7 @@ export async function simulate(plan: Plan, stage: Stage, keepsNotes = false): Pr
           capabilityKey: `simulated.${toolName}`,
         },
       ]),
-    async call(_account, _worker, { phoneCallId }, _signal, committed) {
+    async call(_account, _worker, { phoneCallId }, { committed } = {}) {
       await committed
       count(seen.tools, phoneCallId ?? '')
       loop.note(`tool ${process.name} runs`)

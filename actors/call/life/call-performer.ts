@@ -250,6 +250,7 @@ function performOne(parts: Parts, effect: Effect): void {
     case 'store_recording_state':
     case 'store_disclosure':
     case 'announce_ended':
+    case 'announce_tool_call':
     case 'schedule_post_processing':
     case 'store_outcome':
     case 'store_worker_request':

@@ -55,7 +55,7 @@ export type CallEnd = {
   readonly epoch: number
   readonly post: (fact: CallFact) => void
   /** The same; settles when the fact was taken and what follows from it was begun. */
-  readonly deliver: (fact: CallFact) => Promise<unknown>
+  readonly deliver: (fact: CallFact) => Promise<boolean>
   /** Something of the leg came. */
   readonly legSeen?: () => void
 }

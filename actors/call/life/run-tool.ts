@@ -6,7 +6,14 @@ import type { Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
 import { Problem } from '../../../model/problem.ts'
 import { labelOf, noTelemetry, spans, type Telemetry } from '../../../model/telemetry.ts'
-import { maxToolsAtOnce, type Toolbox, type ToolDescriptor, type ToolResult } from '../../../model/tool.ts'
+import {
+  maxToolsAtOnce,
+  type AskedTool,
+  type Toolbox,
+  type ToolDescriptor,
+  type ToolResult,
+  type ToolWork,
+} from '../../../model/tool.ts'
 import type { EngineTool } from '../../../model/voice-engine.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
 import type { Effect } from '../call-event.ts'
@@ -74,7 +81,9 @@ export function createToolRuns(deps: Deps, end: CallEnd): ToolRuns {
   const begin = (offered: Offer, call: Wanted): Run => {
     const controller = new AbortController()
     const { promise: committed, resolve: commit } = Promise.withResolvers<void>()
-    return { controller, result: runTool(deps, offered, { call, signal: controller.signal, committed }), commit }
+    const announce = (asked: AskedTool): Promise<boolean> => end.deliver({ type: 'tool_asked', ...asked })
+    const work = { signal: controller.signal, committed, announce }
+    return { controller, result: runTool(deps, offered, call, work), commit }
   }
   const cancel = (id: string): void => {
     wanted.delete(id)
@@ -116,13 +125,12 @@ type Deps = {
   readonly telemetry?: Telemetry
 }
 
-type ToBeRun = { readonly call: Wanted; readonly signal: AbortSignal; readonly committed: Promise<void> }
-
 /** Every ending is a result: whoever speaks to the caller must go on. */
 async function runTool(
   { tools, log, telemetry = noTelemetry }: Deps,
   { call, offered }: Offer,
-  { call: { name, arguments: given }, signal, committed }: ToBeRun,
+  { name, arguments: given }: Wanted,
+  work: ToolWork,
 ): Promise<ToolResult> {
   const tool = offered.find((candidate) => candidate.name === name)
   if (!tool) return failed(`There is no tool "${name}".`)
@@ -135,7 +143,7 @@ async function runTool(
   }
   try {
     const request = { provider, toolName, arguments: given, phoneCallId: call.id }
-    return told(await tools.call(call.accountId, call.workerId, request, signal, committed))
+    return told(await tools.call(call.accountId, call.workerId, request, work))
   } catch (error) {
     if (error instanceof Problem) return told(failed(wordsOf(error)))
     log.error('a tool could not be run', { tool: name, error })

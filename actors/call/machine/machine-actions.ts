@@ -94,6 +94,7 @@ export const machineActions = setup({
     redirect: () => {},
     start_conversation: effect<'start_conversation'>(),
     run_tool: effect<'run_tool'>(),
+    announce_tool_call: effect<'announce_tool_call'>(),
     cancel_tool: effect<'cancel_tool'>(),
     record: effect<'record'>(),
     disclose: effect<'disclose'>(),
@@ -316,32 +317,6 @@ const storeOutcome = {
       ...(quality && { quality }),
       ...(usage && { usage }),
     }
-  },
-} as const
-
-/** A tool is run once, in the order of the facts: asked for, then answered or no longer awaited. */
-export const toolFacts = {
-  tool_called: {
-    guard: 'newTool',
-    actions: [
-      {
-        type: 'run_tool',
-        params: ({ event: { id, name, arguments: given } }: { event: Of<'tool_called'> }) => ({
-          id,
-          name,
-          arguments: given,
-        }),
-      },
-      'beginTool',
-    ],
-  },
-  tool_answered: { guard: 'awaited', actions: 'endTool' },
-  tool_canceled: {
-    guard: 'awaited',
-    actions: [
-      { type: 'cancel_tool', params: ({ event }: { event: Of<'tool_canceled'> }) => ({ id: event.id }) },
-      'endTool',
-    ],
   },
 } as const
 

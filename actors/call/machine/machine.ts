@@ -15,7 +15,6 @@ import {
   stopWaiting,
   storeDecided,
   storeUnstored,
-  toolFacts,
   voicemail,
   wait,
   windUp,
@@ -25,6 +24,7 @@ import { notRecorded, recordingFacts } from './recording-actions.ts'
 import { goOnElsewhere, startConversation } from './start-conversation.ts'
 import { supervisionFacts } from './supervision.ts'
 import { disclosurePlayed, goesOn, goesOnWithoutWords, talkingStates } from './talking-states.ts'
+import { toolFacts } from './tool-facts.ts'
 import { callerHeard, keepHeard, turnCommitted, turnShown, warned, warnedOfRecording } from './turn-actions.ts'
 import { workerRequestAnswers } from './worker-request.ts'
 
