@@ -16,6 +16,7 @@ import type { RecordingStore } from '../model/recording-store.ts'
 import { noTelemetry, type Telemetry } from '../model/telemetry.ts'
 import { findCallTraces } from '../store/call-traces.ts'
 import { makeFolder } from '../store/make-folder.ts'
+import { countForeignSecrets } from '../store/foreign-secrets.ts'
 import { createOneQuery } from '../store/one-query.ts'
 import { openDatabase, type Database } from '../store/open-database.ts'
 import type { RecordingPlaces } from '../store/recording-places.ts'
@@ -35,6 +36,8 @@ export type Core = {
   readonly joinsDatabase?: boolean
   /** Migrations that this start has applied. */
   readonly migrated?: number
+  /** Stored secrets that no key of this process opens. */
+  readonly foreignSecrets?: number
   /** Queries under way. */
   readonly queries?: Database['queries']
   /** Of pgvector in it. */
@@ -74,6 +77,7 @@ export async function openCore(
   closing.defer(() => database.close())
   const appKeys = await inDataFolder(config, () => loadAppKeys(config))
   const [recordingUrlKey, ...formerRecordingUrlKeys] = subkeys(appKeys, 'recording-urls')
+  const foreignSecrets = await atDatabase(config, () => countForeignSecrets(database.sql, appKeys))
   const bus = await openBus(config, { log, telemetry })
   closing.defer(() => bus.close())
   const { sql, requests } = database
@@ -87,6 +91,7 @@ export async function openCore(
     queries: database.queries,
     joinsDatabase: database.isJoined,
     migrated: database.applied,
+    foreignSecrets,
     vectorSchema: database.vectorSchema,
     bus,
     box: boxOf(appKeys),

@@ -30,10 +30,8 @@ const serverMends: Mends = {
     'mend its host and port, or the firewall between',
   ),
   ...mendedAlike(['ENOTFOUND', 'EAI_AGAIN'], 'mend its host'),
-  ...mendedAlike(
-    ['ECONNRESET', 'CONNECTION_CLOSED'],
-    'where the server speaks no TLS, leave sslmode out; where it has restarted, start again',
-  ),
+  ...mendedAlike(['ECONNRESET', 'CONNECTION_CLOSED'], 'start again when the server runs'),
+  ENOTLS: 'leave sslmode out, or switch TLS on there (ssl = on)',
   ...mendedAlike(
     [
       'DEPTH_ZERO_SELF_SIGNED_CERT',
@@ -59,6 +57,9 @@ const mayCome = ['ECONNREFUSED', 'CONNECTION_REFUSED', 'ETIMEDOUT', 'ECONNRESET'
 const busMends: Mends = {
   ...mendedAlike(mayCome, 'start it, or leave NATS_URL out: one process needs none'),
   ...mendedAlike(['ENOTFOUND', 'EAI_AGAIN'], 'mend its host, or leave NATS_URL out: one process needs none'),
+  ENOTLS: 'write nats:// in place of tls://, or give the server a certificate',
+  EBUSREFUSED:
+    'mend them in it (nats://user:password@host:4222), where @ : / # ? % are written %40 %3A %2F %23 %3F %25',
 }
 
 /** Of a port that this process was to listen on. */

@@ -27,6 +27,8 @@ const reasons: Readonly<Record<string, string>> = {
   CONNECT_TIMEOUT: 'nobody answers there',
   CONNECTION_REFUSED: 'nobody listens there',
   CONNECTION_CLOSED: 'the connection was cut',
+  ENOTLS: 'the server speaks no TLS',
+  EBUSREFUSED: 'it refuses the user and the password',
   EHOSTUNREACH: 'there is no way there',
   ENETUNREACH: 'there is no way there',
   ENOTFOUND: 'its host name is not known',

@@ -1,5 +1,6 @@
 /** Owns the wait for a Postgres that is coming up: a server that refuses today may answer in a second, a wrong password never will. */
 import { setTimeout as pause } from 'node:timers/promises'
+import { refusesTls } from './refuses-tls.ts'
 import { connect, type DatabaseServer } from './sql.ts'
 
 const pauseBetween = 50
@@ -22,6 +23,9 @@ const passing = new Set([
   '57P03',
   '53300',
 ])
+
+/** So ends a connection on which TLS is begun with a server that has none. */
+const cut = new Set(['ECONNRESET', 'EPIPE', 'CONNECTION_CLOSED'])
 
 export type AwaitOptions = {
   readonly server: DatabaseServer
@@ -56,7 +60,8 @@ async function attempt(server: DatabaseServer): Promise<Error | null> {
     await sql`select 1`
     return null
   } catch (error) {
-    return error instanceof Error ? error : new Error('the database driver failed', { cause: error })
+    if (!(error instanceof Error)) return new Error('the database driver failed', { cause: error })
+    return cut.has(codeOf(error)) && (await refusesTls(sql)) ? Object.assign(error, { code: 'ENOTLS' }) : error
   } finally {
     await sql.end({ timeout: 0 })
   }

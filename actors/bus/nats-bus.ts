@@ -11,6 +11,7 @@ import { deadline, goOn } from '../../model/deadline.ts'
 import type { Log } from '../../model/log.ts'
 import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 import { createBusPulse } from './bus-pulse.ts'
+import { natsAddressOf } from './nats-address.ts'
 import { assertPattern, assertPayload, assertSubject } from './bus-rules.ts'
 
 const reconnectWait = 250
@@ -107,8 +108,10 @@ export async function createNatsBus({
 
 async function connectTo(url: string, name: string, hearsItself: boolean): Promise<NatsConnection> {
   const { connect } = await import('nats')
-  return connect({
-    servers: url.split(',').map((server) => server.trim()),
+  const { servers, ...how } = natsAddressOf(url)
+  const connecting = connect({
+    servers: [...servers],
+    ...how,
     name,
     noEcho: !hearsItself,
     timeout: connectTimeout,
@@ -118,6 +121,16 @@ async function connectTo(url: string, name: string, hearsItself: boolean): Promi
     pingInterval,
     noAsyncTraces: true,
   })
+  return connecting.catch((error: unknown) => {
+    throw withCode(error)
+  })
+}
+
+/** The client names what an operator can mend by the name of the error, and by words. */
+function withCode(error: unknown): unknown {
+  if (!(error instanceof Error)) return error
+  if (error.name === 'AuthorizationError') return Object.assign(error, { code: 'EBUSREFUSED' })
+  return error.message.includes("does not support 'tls'") ? Object.assign(error, { code: 'ENOTLS' }) : error
 }
 
 /** The client wraps the reason in one error of its own or none, depending on the path. */

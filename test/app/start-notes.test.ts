@@ -35,3 +35,10 @@ test('each thing that matters and is not set is a sentence that names the settin
   })
   t.equal(whole, '')
 })
+
+test('stored secrets that another key has sealed are told with what opens them', async (t) => {
+  const noteOf = (environment: Record<string, string>) =>
+    notesOf(readConfig({ SIP: 'off', ...environment }), { foreignSecrets: 2 })[0] ?? ''
+  t.match(noteOf({ APP_SECRET: 'x'.repeat(32) }), /^APP_SECRET opens none of 2 stored secrets.*<this one>,<the one of/)
+  t.match(noteOf({ DATA_DIR: '/data' }), /^2 stored secrets .* by the key in \/data\/app\.key: bring back the file/)
+})

@@ -18,8 +18,14 @@ export type NatsServer = {
 }
 
 /** Port -1 takes a free one. Throws with the server's own words when it does not come up. */
-export async function startNatsServer(program: string, port = -1): Promise<NatsServer> {
-  const child = spawn(program, ['-a', '127.0.0.1', '-p', String(port)], { stdio: ['ignore', 'ignore', 'pipe'] })
+export async function startNatsServer(
+  program: string,
+  port = -1,
+  options: readonly string[] = [],
+): Promise<NatsServer> {
+  const child = spawn(program, ['-a', '127.0.0.1', '-p', String(port), ...options], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
   const ended = once(child, 'exit')
   const lines: string[] = []
   let bound = 0

@@ -1,18 +1,25 @@
 /** What `npm start` says when it cannot begin: one line that names what is wrong and what to do, whatever stands behind it. */
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
-import { chmod, chown, mkdir, symlink, writeFile } from 'node:fs/promises'
+import { execFile as execFileOf } from 'node:child_process'
+import { createSecretKey } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { chmod, chown, cp, mkdir, open, symlink, writeFile } from 'node:fs/promises'
 import http from 'node:http'
 import net from 'node:net'
 import path from 'node:path'
 import process from 'node:process'
+import { promisify } from 'node:util'
 import t, { test, type Test } from 'tap'
+import { createNatsBus } from '../../actors/bus/nats-bus.ts'
+import { systemClock } from '../../app/clock.ts'
 import { WrongSettings } from '../../app/config/setting.ts'
 import { freeEvenPort, openSocketPair } from '../../media/rtp/socket-pair.ts'
 import { silentLog } from '../../model/log.ts'
 import { startEmbeddedPostgres } from '../../store/embedded-postgres.ts'
+import { createSecretBox } from '../../store/secret-box.ts'
 import { connect } from '../../store/sql.ts'
 import { explainFailure } from '../../tools/start/explain-failure.ts'
+import { natsServerPaths, startNatsServer } from '../peers/nats-server.ts'
 import { openTestDatabase } from '../scenes/database.ts'
 import { createFolder } from '../scenes/folder.ts'
 import { postgresProcesses } from '../scenes/frozen-postgres.ts'
@@ -20,7 +27,9 @@ import { until } from '../scenes/in-time.ts'
 import { openNetwork } from '../scenes/postgres-network.ts'
 import { mountSmallDisk } from '../scenes/small-disk.ts'
 import { quick, refusalOf, startNode, startProgram } from '../scenes/start-program.ts'
+import { createTenant } from '../scenes/tenant.ts'
 
+const execFile = promisify(execFileOf)
 const root = path.join(import.meta.dirname, '../..')
 
 /** Where its data is, unless a test says otherwise. */
@@ -103,6 +112,7 @@ test(
       ['postgres', 'nowhere', /: there is no such database; make it \(createdb\), or name another one$/],
       ['shut', 'postgres', /: the user may not connect from here, or by TLS only; add \?sslmode=require, or let/],
       ['poor', 'other', /: the user may not do what is needed; make the user the owner of the database$/],
+      ['postgres', 'postgres?sslmode=require', /: the server speaks no TLS; leave sslmode out, or switch TLS on there/],
     ]
     await Promise.all(
       cases.map(([user, name, told]) =>
@@ -110,8 +120,15 @@ test(
       ),
     )
     await sql`insert into migrations (name, sha256) values ('9999_of_tomorrow.sql', '')`
+    const { accountId } = await createTenant(sql)
+    const sealed = createSecretBox(createSecretKey(Buffer.alloc(32))).seal('right', 'of another key')
+    await sql`insert into trunks (id, account_id, name, direction, password) values ('t', ${accountId}, 'T', 'both', ${sealed})`
     const older = startNode(t, { DATABASE_URL: `postgres://postgres@${host}/postgres`, DATA_DIR: folder }, folder)
     await until(() => older.out().includes('Parley listens'), older.err)
+    t.match(
+      older.out(),
+      /Note: 1 stored secret of trunks and webhooks cannot be opened by the key in .*\/app\.key: bring/,
+    )
     t.match(older.err(), /9999_of_tomorrow.*the database is of a newer version of the service/)
     older.child.kill('SIGINT')
     t.equal(await older.exited, 0, 'old processes start while a deployment is updated')
@@ -162,16 +179,64 @@ test('a data folder that cannot be used is told with what mends it', { timeout: 
   )
 })
 
-test('a disk that is full is told with what mends it', { timeout: 60_000 }, async (t) => {
-  const disk = path.join(folder, 'disk')
-  if (!(await mountSmallDisk(t, disk, '12m'))) return t.comment('no small disk can be made here')
-  await isRefused(
-    t,
-    'DATA_DIR',
-    { DATA_DIR: disk },
-    /: the disk is full; make room there, or set DATA_DIR to a folder on/,
-  )
-})
+test(
+  'a disk that is full, at once or later, or read-only is told with what mends it',
+  { timeout: 60_000 },
+  async (t) => {
+    const disk = path.join(folder, 'disk')
+    if (!(await mountSmallDisk(t, disk, '12m'))) return t.comment('no small disk can be made here')
+    const isFull = (DATA_DIR: string) =>
+      isRefused(t, 'DATA_DIR', { DATA_DIR }, /: the disk is full; make room there, or set DATA_DIR to a folder on/)
+    await isFull(disk)
+
+    const later = path.join(folder, 'later')
+    await mountSmallDisk(t, later, '150m')
+    const used = path.join(later, 'data')
+    await cp(dataDir, used, { recursive: true, filter: (source) => !/\/socket$|\.pid$/.test(source) })
+    await fillDisk(later)
+    await isFull(used)
+    await execFile('mount', ['-o', 'remount,ro', later])
+    await isRefused(t, 'DATA_DIR', { DATA_DIR: used }, /: it is read-only; set DATA_DIR to a folder that this user can/)
+  },
+)
+
+/** To the last byte. */
+async function fillDisk(disk: string): Promise<void> {
+  const file = await open(path.join(disk, 'filler'), 'w')
+  const chunk = Buffer.alloc(65_536)
+  try {
+    for (;;) await file.write(chunk)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+  } finally {
+    await file.close()
+  }
+}
+
+const natsServer = natsServerPaths.find((file) => existsSync(file))
+
+test(
+  'a NATS server that refuses the password, or has no TLS, is told with what mends it',
+  { skip: natsServer ? false : 'no nats-server' },
+  async (t) => {
+    const server = await startNatsServer(natsServer ?? '', -1, ['--user', 'parley', '--pass', 'r@ght'])
+    t.teardown(() => server.close())
+    const urlAs = (scheme: string, password: string) => `${scheme}://parley:${password}@127.0.0.1:${server.port}`
+    await isRefused(
+      t,
+      'NATS_URL',
+      { NATS_URL: urlAs('nats', 'secret') },
+      /: it refuses the user and the password; mend them in it \(nats:\/\/user:password@host/,
+    )
+    await isRefused(t, 'NATS_URL', { NATS_URL: urlAs('tls', 'r%40ght') }, /: the server speaks no TLS; write nats:\/\//)
+    const bus = await createNatsBus({ url: urlAs('nats', 'r%40ght'), log: silentLog, clock: systemClock, name: 'test' })
+    t.teardown(() => bus.close())
+    const heard = Promise.withResolvers<string>()
+    bus.subscribe('a.b', ({ payload }) => heard.resolve(Buffer.from(payload).toString()))
+    bus.publish('a.b', Buffer.from('hello'))
+    t.equal(await heard.promise, 'hello', 'the right one is let in')
+  },
+)
 
 test('of a port that is taken by another Parley it is said whether that one runs or ends', async (t) => {
   let ready = 'ready'

@@ -2,10 +2,25 @@
 import { isLoopback, isWildcard } from '../../net/addresses.ts'
 import type { Config } from '../../app/config.ts'
 
-type Told = Pick<Config, 'host' | 'publicUrl' | 'tls' | 'media' | 'sip' | 'email' | 'databaseUrl' | 'demo'>
+type Told = Pick<
+  Config,
+  'host' | 'publicUrl' | 'tls' | 'media' | 'sip' | 'email' | 'databaseUrl' | 'demo' | 'appSecret' | 'dataDir'
+>
 
-/** One sentence each; those that keep calls away first. */
-export function notesOf(config: Told): readonly string[] {
+/** One sentence each; those that keep calls away first. `foreignSecrets`: those stored that no key of this process opens. */
+export const notesOf = (config: Told, { foreignSecrets = 0 } = {}): readonly string[] => [
+  ...(foreignSecrets > 0 ? [noteOfSecrets(config, foreignSecrets)] : []),
+  ...notesOfSettings(config),
+]
+
+const noteOfSecrets = ({ appSecret, dataDir }: Told, count: number): string => {
+  const which = `${count === 1 ? '1 stored secret' : `${count} stored secrets`} of trunks and webhooks`
+  return appSecret === null
+    ? `${which} cannot be opened by the key in ${dataDir}/app.key: bring back the file of before, or set APP_SECRET to what they were sealed with (docs/settings.md).`
+    : `APP_SECRET opens none of ${which}: set APP_SECRET=<this one>,<the one of before>, or give those passwords anew (docs/settings.md).`
+}
+
+function notesOfSettings(config: Told): readonly string[] {
   const { host, publicUrl, tls, media, sip, email, databaseUrl } = config
   if (config.demo)
     return [

@@ -66,7 +66,9 @@ async function run(config: Config, began: number, life: Life): Promise<void> {
   const token = randomBytes(16).toString('base64url')
   const isNew = config.databaseUrl === null && !(await hasCluster(config.dataDir))
   stages.begin('database')
+  let foreignSecrets = 0
   const seed = async (core: Core) => {
+    foreignSecrets = core.foreignSecrets ?? 0
     stages.done('database', databaseLineOf(config, core, isNew))
     if (config.demo) {
       demo = { ...(await seedDemo(core)), token }
@@ -82,7 +84,7 @@ async function run(config: Config, began: number, life: Life): Promise<void> {
   })
   const service = await startParley({ config, log, engines, seed })
   tellListening(stages, service)
-  for (const note of notesOf(config)) print(`  Note: ${note}`)
+  for (const note of notesOf(config, { foreignSecrets })) print(`  Note: ${note}`)
   const { embedded } = await voicing
   const leaving = new AbortController()
   let testing = Promise.resolve()
