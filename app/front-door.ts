@@ -53,6 +53,8 @@ type Parts = {
 }
 
 export type FrontDoor = Pick<Listener, 'port'> & {
+  /** Browsers go on with their calls at another process; resolves when none is left. */
+  handOn(): Promise<void>
   /** Browsers in a call that have not heard yet that it is over. */
   sessions(): number
 }
@@ -100,7 +102,7 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
   closing.defer(() => people.close())
   // The same for browsers in a call.
   closing.defer(async () => signaling?.close())
-  return { port: listener.port, sessions: () => signaling?.sessions() ?? 0 }
+  return { port: listener.port, sessions: () => signaling?.sessions() ?? 0, handOn: async () => signaling?.handOn() }
 }
 
 type Upgrade = Signaling['route']['upgrade']

@@ -1,6 +1,6 @@
 /** Owns one running service: its parts opened in order, closed in reverse, and the orderly end of its calls before that. */
 import type { Engines } from '../actors/call/engine-choice.ts'
-import { noPeers } from '../actors/node/node-beats.ts'
+import { noPeers, type NodePeers } from '../actors/node/node-beats.ts'
 import { pause } from '../model/clock.ts'
 import { deadline, goOn } from '../model/deadline.ts'
 import { isWildcard } from '../net/addresses.ts'
@@ -103,6 +103,8 @@ export async function startParley(
       if (beats) await handOn({ core, config, calls, media, door })
       // Their actors are elsewhere, and their telephones may come after them.
       if (beats && phones && calls.running() === 0) await deadline(core.clock, phonesLeaveWithin, phones.handOn(), goOn)
+      if (hasOtherGateway(peers) && calls.running() === 0)
+        await deadline(core.clock, browsersLeaveWithin, door.handOn(), goOn)
       const began = core.clock.now()
       await calls.end(config.shutdownGrace)
       // Those that other nodes run have what is left of it.
@@ -148,6 +150,11 @@ type Draining = {
 /** Ms. */
 const lookAtLegsEvery = 100
 const phonesLeaveWithin = 3_000
+/** A client tries after 250, 750 and 1,750 ms, and finds its way to the sound in a second. */
+const browsersLeaveWithin = 4_000
+
+const hasOtherGateway = (peers: NodePeers): boolean =>
+  peers.heard().some(({ roles, draining }) => roles.includes('gateway') && !draining)
 
 /** Of the thread's time, when nothing is asked of the service. */
 const littleWork = 0.1

@@ -44,6 +44,8 @@ export type SignalingDeps = {
 export type Signaling = {
   readonly route: SocketRoute
   sessions(): number
+  /** Lets nobody in any more, and has all clients go on at another process; resolves when none is left here. */
+  handOn(): Promise<void>
   /** Refuses new clients, closes the media that is left, then the sockets. Idempotent. */
   close(): Promise<void>
 }
@@ -72,6 +74,7 @@ export function createSignaling(deps: SignalingDeps): Signaling {
   const spoken = new WeakSet<WebSession>()
   const medias = new Set<WebMedia>()
   let isClosed = false
+  let nobodyLeft: (() => void) | null = null
 
   const errorOf = (error: unknown): ErrorBody => deps.errorOf(error, deps.newRequestId())
   const failed = (error: unknown): void => deps.log.error('a web leg failed to end', { error })
@@ -108,6 +111,7 @@ export function createSignaling(deps: SignalingDeps): Signaling {
       ended(isElsewhere) {
         sessions.delete(sessionId)
         if (!isElsewhere) over.set(sessionId, true)
+        if (sessions.size === 0) nobodyLeft?.()
         deps.keep?.(callId, trail.take())
         ended()
       },
@@ -190,6 +194,13 @@ export function createSignaling(deps: SignalingDeps): Signaling {
   return {
     route: { upgrade, maxFrameBytes: maxSignalingFrameBytes, maxBufferedBytes },
     sessions: () => sessions.size,
+    async handOn() {
+      isClosed = true
+      if (sessions.size === 0) return
+      const left = new Promise<void>((resolve) => (nobodyLeft = resolve))
+      for (const session of sessions.values()) session.part()
+      await left
+    },
     async close() {
       isClosed = true
       await Promise.all([...medias].map((media) => media.close()))

@@ -45,6 +45,8 @@ export type WebSession = {
   receive(message: ClientMessage): void
   /** Shows an error; the call goes on. */
   fail(error: unknown): void
+  /** Closes the socket without a word: the client comes back, to another process if this one takes nobody. Its sound goes on until then. */
+  part(): void
   /** Says bye and closes the socket. Idempotent. */
   end(reason: string, code?: number): void
 }
@@ -60,6 +62,8 @@ const offerWithin = 5_000
 
 /** How browsers close the sockets of a page that is closed, left or crashes. RFC 6455 §7.4.1. */
 const goingAway = 1001
+/** Of the registry of close codes that RFC 6455 §11.7 opened. */
+const serviceRestart = 1012
 
 export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSession {
   const subjects = subjectsOf(callId)
@@ -185,6 +189,7 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
       dispatch(requests, message)
     },
     fail,
+    part: () => outbox.close(serviceRestart, 'go on elsewhere'),
     end,
   }
 }

@@ -625,6 +625,31 @@ test('a client that comes back to another process gets its call there by a new o
   await call.hangUp()
 })
 
+test('a process that is to go hands its browsers on: they come back elsewhere, their sound goes on until then, and the call hears of no end', async (t) => {
+  const former = await setUpStage(t)
+  const next = await setUpStage(t, { beside: former })
+  const told: unknown[] = []
+  former.bus.subscribe(subjectsOf(callId).legEvent, ({ payload }) => void told.push(payload))
+  const messages: string[] = []
+  const onMessage = ({ type }: ServerMessage): void => void messages.push(type)
+  const options = { signalingUrl: former.url, token: 'good', createCaller: createWeriftCaller, onMessage }
+  const call = await placeWebCall(options)
+  await call.caller.connected
+  const handingOn = former.signaling.handOn()
+  t.equal(await call.socketClosed, 1012)
+  t.match(await refusal(former.url, `resume=${call.resumeToken}`), { status: 503 }, 'here nobody comes back')
+  await soundReturns(call)
+  const resumeToken = former.admission.tokens.keys().find((token) => token.startsWith('resume-')) ?? ''
+  const resume = { token: resumeToken, received: 0 }
+  const back = await placeWebCall({ ...options, signalingUrl: next.url, resume })
+  await handingOn
+  await soundReturns(back)
+  t.same([former.signaling.sessions(), next.signaling.sessions()], [0, 1])
+  t.same(told, [])
+  t.notOk(messages.includes('bye'))
+  await Promise.all([call.caller.close(), back.hangUp()])
+})
+
 test('a process that takes no more calls sends a client of another one away with 503, and its call goes on where it is', async (t) => {
   const former = await setUpStage(t)
   const next = await setUpStage(t, { beside: former })
