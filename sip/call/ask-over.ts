@@ -1,8 +1,10 @@
 /**
  * Owns asking the telephone of a process that died over to this one: a re-INVITE in the dead one's dialog, with an offer of a line of our own
- * (RFC 3261 §14.1, RFC 3264 §8). With its 2xx the dialog and the call's leg are here, and the talk goes on (talk.ts). Who refuses, or does not answer
- * at once, is hung up (heir.ts).
+ * (RFC 3261 §14.1, RFC 3264 §8). With its 2xx the dialog and the call's leg are here, and the talk goes on (talk.ts). Who is asking something itself (491)
+ * is asked once more. Who refuses, or does not answer at once, is hung up (heir.ts).
  */
+import { randomInt } from 'node:crypto'
+import { pause } from '../../model/clock.ts'
 import { askingSequenceOf, type DialogFacts, type TalkFacts } from '../../model/sip-dialog.ts'
 import type { InheritedDialog, TakenCall, TrunkAccess } from '../../model/telephony.ts'
 import type { PhoneCallLine } from '../../media/plane/media-plane.ts'
@@ -28,6 +30,11 @@ export type AskOverDeps = CallDeps & {
 const answerWithin = 1_500
 /** Ms; the leg is connected when it is made. */
 const connectWithin = 10_000
+
+/** Ms until a peer is asked once more that was just asking something itself: who made the Call-ID waits longer. RFC 3261 §14.1, in steps of 10 ms. */
+const pendingWaits = { ours: [210, 400], theirs: [0, 200] } as const
+/** Numbers that the first try may have used, for challenges and longer sessions. */
+const numbersOfTry = 8
 
 /** A call that may be asked over. */
 type Asked = Pick<InheritedDialog, 'callId' | 'dialog' | 'heirs'> & {
@@ -57,8 +64,34 @@ async function ask(deps: AskOverDeps, asked: Asked): Promise<TakenCall | null> {
   const { callId, dialog, heirs, trunk, talk } = asked
   const wishes = wishesOfHeir(trunk.settings, dialog.seen.protocol, talk)
   const media = createPhoneMedia(await deps.plane.openPhone(), wishes, talk)
-  const taken = await new Promise<TakenCall | null>((resolve) => {
+  try {
     const sequence = askingSequenceOf(dialog, heirs)
+    let taken = await tryOnce(deps, asked, media, sequence)
+    if (taken === 'pending' && (await pause(deps.clock, pendingWaitOf(dialog))) && !deps.isStopping())
+      taken = await tryOnce(deps, asked, media, sequence + numbersOfTry)
+    if (taken === null || taken === 'pending') {
+      await media.line.close('refused')
+      return null
+    }
+    deps.log.info('a telephone has come over from a dead edge', { callId })
+    return taken
+  } catch (error) {
+    await media.line.close('failed')
+    throw error
+  }
+}
+
+/** The INVITE was the peer's, where we have not counted any. */
+function pendingWaitOf({ localSequence }: DialogFacts): number {
+  const [least, most] = pendingWaits[localSequence === 0 ? 'theirs' : 'ours']
+  return 10 * randomInt(least, most + 1)
+}
+
+type Tried = TakenCall | 'pending' | null
+
+function tryOnce(deps: AskOverDeps, asked: Asked, media: PhoneMedia<PhoneCallLine>, sequence: number): Promise<Tried> {
+  return new Promise((resolve) => {
+    const { trunk } = asked
     const { uri, options } = requestInPlaceOf(deps, asked, { method: 'INVITE', sequence })
     const { publicName } = trunk.settings
     const named = { ...options, localSdp: media.offer(), ...(publicName && { publicName }) }
@@ -75,16 +108,7 @@ async function ask(deps: AskOverDeps, asked: Asked): Promise<TakenCall | null> {
         resolve(takenBy(deps, asked, media, result))
       },
     })
-  }).catch(async (error: unknown) => {
-    await media.line.close('failed')
-    throw error
   })
-  if (!taken) {
-    await media.line.close('refused')
-    return null
-  }
-  deps.log.info('a telephone has come over from a dead edge', { callId })
-  return taken
 }
 
 function refused({ log }: AskOverDeps, { callId }: Asked, details: string): null {
@@ -92,12 +116,11 @@ function refused({ log }: AskOverDeps, { callId }: Asked, details: string): null
   return null
 }
 
-function takenBy(
-  deps: AskOverDeps,
-  asked: Asked,
-  media: PhoneMedia<PhoneCallLine>,
-  result: InvitationResult,
-): TakenCall | null {
+function takenBy(deps: AskOverDeps, asked: Asked, media: PhoneMedia<PhoneCallLine>, result: InvitationResult): Tried {
+  if (result.kind === 'refused' && result.status === 491) {
+    refused(deps, asked, '491: it is asking something itself')
+    return 'pending'
+  }
   if (result.kind === 'unreachable') return refused(deps, asked, result.details)
   if (result.kind === 'refused') return refused(deps, asked, `${result.status} ${result.reason}`)
   const read = media.readAnswer(result.sdp)

@@ -256,6 +256,41 @@ test('who refuses to come over, answers what cannot be used, or nothing at all, 
   await scene.command(of, { type: 'close', reason: 'completed' })
 })
 
+test('a telephone that is asking something itself is asked over once more: after 2.1 to 4 s where the Call-ID is ours, else within 2 s', async (t) => {
+  const heir = await openEdgeScene(t)
+  const { telephony, peer, clock } = heir
+  const { scene, of, inherited } = await orphan(t, heir)
+  const asking = telephony.askOver(inherited)
+  const first = await peer.request('INVITE')
+  peer.answer(first, 491)
+  await peer.request('ACK')
+  await until(() => heir.log.lines.some(({ fields }) => String(fields['details']).startsWith('491')))
+  clock.advance(2_000)
+  const second = await peer.request('INVITE')
+  t.ok(numberIn(second) > numberIn(first))
+  peer.answer(second, 200, { body: sdp.replace('7 1', '7 2') })
+  await peer.request('ACK')
+  const taken = await asking
+  await taken?.isThere
+  t.match(await heir.event(inherited.callId), { type: 'connected' })
+  t.equal((await peer.callOf(second).request('BYE')).status, 200)
+  await heir.command(inherited.callId, { type: 'close', reason: 'completed' })
+
+  const ours = { ...inherited, callId: newId<'call'>(), dialog: { ...inherited.dialog, localSequence: 7 } }
+  const patient = telephony.askOver(ours)
+  peer.answer(await peer.request('INVITE'), 491)
+  await peer.request('ACK')
+  await until(() => heir.log.lines.filter(({ fields }) => String(fields['details']).startsWith('491')).length === 2)
+  clock.advance(2_090)
+  t.equal(await Promise.race([patient, scene.bus.flush().then(() => 'waiting')]), 'waiting')
+  clock.advance(1_910)
+  // Once, and no more.
+  peer.answer(await peer.request('INVITE'), 491)
+  await peer.request('ACK')
+  t.equal(await patient, null)
+  await scene.command(of, { type: 'close', reason: 'completed' })
+})
+
 test('what a peer asks that is being asked over has to wait, but for its goodbye: then nobody goes on with the call', async (t) => {
   const heir = await openEdgeScene(t)
   const { telephony, peer, clock } = heir

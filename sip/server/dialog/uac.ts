@@ -225,9 +225,9 @@ function refreshed(state: DialogState, method: string, response: SipResponse, wa
   return followedBy(lengthened, (one) => to(one, again))
 }
 
-/** §14.1: who made the Call-ID waits 2.1 to 4 s, the other up to 2 s, in steps of 10 ms. */
-function glareWait({ role }: DialogState, { chance }: Way): number {
-  const [least, most] = role === 'uac' ? [2_100, 4_000] : [0, 2_000]
+/** §14.1: who made the Call-ID waits 2.1 to 4 s, the other up to 2 s, in steps of 10 ms. Of a dialog of another process nobody knows who did. */
+function glareWait({ role, isInherited }: DialogState, { chance }: Way): number {
+  const [least, most] = role === 'uac' ? [isInherited ? 0 : 2_100, 4_000] : [0, 2_000]
   return least + Math.floor((chance * (most - least)) / 10) * 10
 }
 
