@@ -242,7 +242,8 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
     },
     close() {
       if (closing.signal.aborted) return
-      closing.abort()
+      // Without a reason of its own an error would be made, with its stack, which nobody reads.
+      closing.abort('closed')
       const old = current
       leave()
       old?.session.close()

@@ -184,7 +184,8 @@ export function createUnbrokenLine({
     },
     close() {
       isClosed = true
-      closing.abort()
+      // Without a reason of its own an error would be made, with its stack, which nobody reads.
+      closing.abort('closed')
     },
   }
 }
