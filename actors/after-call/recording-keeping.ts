@@ -189,10 +189,10 @@ async function keepOne(deps: KeepingDeps, row: ClaimedRecording, signal: AbortSi
   let { hasCopies } = row
   try {
     const hasSound = (await places.folder.sizeOf(key)) !== null
-    const hasCapture = (await places.folder.sizeOf(recordingKeyIn('pcap', key))) !== null
     const parts = row.hasParts ? await notedParts(deps, key) : null
     const isWhole = parts?.at(-1)?.key === key && !row.inStorage
-    if (!hasSound && !hasCapture && !isWhole) return await keepWithoutFile(deps, row)
+    const hasCapture = async () => (await places.folder.sizeOf(recordingKeyIn('pcap', key))) !== null
+    if (!hasSound && !isWhole && !(await hasCapture())) return await keepWithoutFile(deps, row)
     if (!hasCopies && parts && isWhole) await copyWhole(deps, { row, parts }, signal)
     if (!hasCopies && !parts && hasSound) await makeCopies(deps, row, signal)
     hasCopies = true
