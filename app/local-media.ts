@@ -3,7 +3,7 @@
  * without media threads it is the process's own.
  */
 import { createOpusLibrary, loadNativeEncoder } from '../media/codecs/opus.ts'
-import { createInTurn } from '../media/in-turn.ts'
+import { createInTurn } from '../model/in-turn.ts'
 import { createActorBeats } from '../media/leg/actor-beats.ts'
 import { createLeg } from '../media/leg/leg.ts'
 import { createPhoneLines, type CreateLeg } from '../media/plane/local-plane.ts'

@@ -2,6 +2,7 @@
 import { mkdir, open, readdir, rm, stat, statfs, writeFile, type FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import type { Clock } from '../model/clock.ts'
+import { createInTurn } from '../model/in-turn.ts'
 import type { Log } from '../model/log.ts'
 import {
   isWritten,
@@ -43,6 +44,7 @@ const listedAtOnce = 200
 export function createRecordingFolder({ folder, reserve = 0, clock, log }: RecordingFolderDeps): RecordingFolder {
   const hasRoom = createRoom(folder, reserve, clock)
   const pool = createBlockPool()
+  const inTurn = createInTurn({ now: () => performance.now(), later: setImmediate })
   return {
     pathOf: (key) => pathOf(folder, key),
     sizeOf: async (key) => (await stat(pathOf(folder, key)).catch(absent))?.size ?? null,
@@ -58,6 +60,7 @@ export function createRecordingFolder({ folder, reserve = 0, clock, log }: Recor
         open: () => createFile(file),
         hasRoom,
         pool,
+        inTurn,
         clock,
         log: log.with({ recording: key }),
       })

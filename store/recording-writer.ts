@@ -5,6 +5,7 @@
  */
 import type { FileHandle } from 'node:fs/promises'
 import type { Cancel, Clock } from '../model/clock.ts'
+import { atOnce, type InTurn } from '../model/in-turn.ts'
 import type { Log } from '../model/log.ts'
 import type { RecordingWriter } from '../model/recording-store.ts'
 
@@ -25,6 +26,8 @@ export type RecordingWriterDeps = {
   /** False: the rest of the disk is for others. */
   readonly hasRoom?: () => Promise<boolean>
   readonly pool?: BlockPool
+  /** Those of many recordings may become due in one moment; absent: at once. */
+  readonly inTurn?: InTurn
   readonly clock: Clock
   readonly log: Log
 }
@@ -34,7 +37,7 @@ export type RecordingWriterDeps = {
  * or the disk failed): everything new is ignored, and what was written stays.
  */
 export function createRecordingWriter(deps: RecordingWriterDeps): RecordingWriter {
-  const { clock, log } = deps
+  const { clock, log, inTurn = atOnce } = deps
   const backlog = createBacklog(deps.pool ?? createBlockPool())
   const file = createSequentialFile(deps)
   let accepting = true
@@ -71,7 +74,7 @@ export function createRecordingWriter(deps: RecordingWriterDeps): RecordingWrite
     if (backlog.bytes() + bytes.length > maxBacklogBytes) return giveUp('recording backlog is full', {})
     backlog.add(atStart, bytes)
     if (backlog.bytes() >= blockBytes) void flush()
-    else cancelTimer ??= clock.after(flushDelay, () => void flush())
+    else cancelTimer ??= clock.after(flushDelay, () => inTurn(() => void flush()))
   }
   const close = async () => {
     while (backlog.bytes() > 0) await flush()

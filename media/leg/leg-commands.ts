@@ -3,7 +3,7 @@ import type { BusMessage } from '../../model/bus.ts'
 import { fromBytes, toBytes } from '../../model/bus-json.ts'
 import { LegCommand, type ClosedLeg, type LegEvent, type LegReply, type RecordedParts } from '../../model/leg.ts'
 import type { LineFormats } from '../../model/frame.ts'
-import type { InTurn } from '../in-turn.ts'
+import type { InTurn } from '../../model/in-turn.ts'
 import type { KeptFrames } from './kept-frames.ts'
 import { createSaidWords } from './agent-words.ts'
 import type { StartCommand } from './leg-media.ts'
@@ -188,8 +188,8 @@ type Started = {
   readonly left: Left
 }
 
-/** It makes or ends the sound of the leg. */
-const isLong = ({ type }: LegCommand): boolean => type === 'start' || type === 'close'
+/** It makes the sound of the leg. */
+const isLong = ({ type }: LegCommand): boolean => type === 'start'
 
 const refusal = (details: string): LegReply => ({ type: 'refused', details })
 

@@ -2,7 +2,7 @@
  * Owns one leg: the media end of a call on the bus. It answers commands, tells events, carries frames both ways and knows no
  * business rule. It outlives its actor: commands and frames of an actor that was taken over are refused by their epoch.
  */
-import { subjectsOf, type Bus } from '../../model/bus.ts'
+import { subjectsOf, type Bus, type Subscription } from '../../model/bus.ts'
 import { toBytes } from '../../model/bus-json.ts'
 import { toCallQuality } from '../../model/call-quality.ts'
 import { decodeFrame, encodeFrame } from '../../model/frame.ts'
@@ -19,7 +19,7 @@ import type {
   TransportStats,
 } from '../../model/rtp-transport.ts'
 import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
-import { atOnce, type InTurn } from '../in-turn.ts'
+import { atOnce, type InTurn } from '../../model/in-turn.ts'
 import { createKeyPresses } from './key-presses.ts'
 import { createKeptFrames, type KeptFrames } from './kept-frames.ts'
 import { createLegCommands } from './leg-commands.ts'
@@ -86,7 +86,7 @@ const ticksPerLook = 25
 const ticksPerTelling = qualityToldEvery / 20
 
 export function createLeg(deps: LegDeps): Leg {
-  const { bus, log, now } = deps
+  const { bus, log, now, inTurn = atOnce } = deps
   const subjects = subjectsOf(deps.callId)
   let audio: NegotiatedAudio | null = null
 
@@ -148,12 +148,17 @@ export function createLeg(deps: LegDeps): Leg {
       return null
     }
   }
-  const finish = async (reason: string, at: number): Promise<ClosedLeg> => {
+  const finishNow = async (reason: string, at: number): Promise<ClosedLeg> => {
     const quality = measured()
     const recordedMs = await finished(media, wire, { reason, at, log })
     await capture.finish()
     const gaps = media.isRecordingWhole() ? {} : ({ recordingIncomplete: true } as const)
     return told(deps, reason, { recordedMs, ...(quality && { quality }), ...gaps })
+  }
+  const finish = (reason: string, at: number): Promise<ClosedLeg> => {
+    const { promise, resolve } = Promise.withResolvers<ClosedLeg>()
+    inTurn(() => resolve(finishNow(reason, at)))
+    return promise
   }
   const tellEnd = (event: LegEvent) => {
     try {
@@ -253,7 +258,10 @@ function joined(deps: LegDeps, parts: Parts): (() => void)[] {
       media.record(parts)
       capture.record(parts)
     },
-    supervise: media.supervise,
+    supervise(wanted) {
+      hearVoice(wanted.voice)
+      media.supervise(wanted)
+    },
     telephone: createLegTelephone({ signaling: deps.signaling, isConnected, isOver, press: media.press }),
     failed,
     inTurn: deps.inTurn ?? atOnce,
@@ -290,18 +298,23 @@ function joined(deps: LegDeps, parts: Parts): (() => void)[] {
     if (isLeftAlone()) void ending.end({ type: 'disconnected', cause: 'failed', details: 'no actor took the call' })
   }
   const isLeftAlone = () => !commands.isStarted() && deps.now() - (wire.connectedAt() ?? deps.now()) > startWithin
+  let voice: Subscription | null = null
+  /** Hardly a call ever has one. Who asked for it speaks when it is answered, which comes behind the subscription. */
+  const hearVoice = (isOn: boolean) => {
+    if (!isOn) voice?.close()
+    voice = isOn ? (voice ?? bus.subscribe(subjects.voice, ({ payload }) => guarded(() => standIn(payload)))) : null
+  }
   const subscriptions = [
     bus.subscribe(subjects.legCommand, commands.answer),
     bus.subscribe(subjects.legCapture, (message) => guarded(() => capture.answer(message))),
     bus.subscribe(subjects.down, ({ payload }) => guarded(() => play(payload))),
-    bus.subscribe(subjects.voice, ({ payload }) => guarded(() => standIn(payload))),
   ]
   const beat = (at: number, lateMs: number) => {
     guarded(() => tick(at, lateMs))
     ending.tick()
   }
   const leave = ticker.join(beat, () => guarded(media.halfway))
-  return [leave, ...subscriptions.map((subscription) => () => subscription.close())]
+  return [leave, () => hearVoice(false), ...subscriptions.map((subscription) => () => subscription.close())]
 }
 
 /** An attack on a call is told while it runs, and once: its packets are counted. */

@@ -1,6 +1,6 @@
 /** What calls begin and end with, when many come in one moment: how much of it is done in a turn of the event loop. */
 import { test } from 'tap'
-import { createInTurn } from '../../media/in-turn.ts'
+import { createInTurn } from '../../model/in-turn.ts'
 
 /** Each work takes `ms`; `turn` begins the next turn of the event loop and answers what was done in it. */
 function openTurns() {
