@@ -86,19 +86,27 @@ test('a profile charges a stage for its own time, and callers for what has no fi
     node(1, '(root)', '', [2, 4, 7, 8]),
     node(2, 'upsample', 'file:///here/media/pcm/resample.ts', [3]),
     node(3, 'set', ''),
-    node(4, 'encode', 'file:///here/media/codecs/opus.ts', [5, 6]),
+    node(4, 'encode', 'file:///here/media/codecs/opus.ts', [5, 6, 9]),
     node(5, 'wasm-function[7]', 'wasm://wasm/0'),
     node(6, 'writeBuffer', 'file:///elsewhere/node_modules/postgres/src/connection.js'),
     node(7, '(garbage collector)', ''),
     node(8, '(idle)', ''),
+    node(9, 'write', 'file:///here/test/load/sent-statements.ts', [10]),
+    node(10, 'writeGeneric', 'node:internal/stream_base_commons', [11]),
+    node(11, 'writeBuffer', ''),
   ]
-  const profile = { nodes, samples: [2, 3, 5, 6, 7, 8, 4], timeDeltas: [1_000, 500, 4_000, 250, 125, 9_000, 1_000] }
+  const profile = {
+    nodes,
+    samples: [2, 3, 5, 6, 7, 8, 4, 11],
+    timeDeltas: [1_000, 500, 4_000, 250, 125, 9_000, 1_000, 750],
+  }
   t.strictSame(
     timeByStage(profile, '/here').map(({ stage, ms }) => [stage, ms]),
     [
       [idle, 9],
       ['Opus', 5],
       ['resample', 1.5],
+      ['sockets of Node', 0.75],
       ['SQL', 0.25],
       ['GC', 0.125],
     ],

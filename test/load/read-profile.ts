@@ -63,6 +63,8 @@ const stages: readonly (readonly [RegExp, string])[] = [
   [/^node:(?:internal\/)?dgram/, 'UDP of Node'],
   [/^node:(?:internal\/)?(?:timers|process\/task_queues|async_hooks)/, 'timers and promises of Node'],
   [/^node:(?:internal\/)?(?:fs|file)/, 'files of Node'],
+  // Whatever stands between them and who sends, such as the count of statements, has not written.
+  [/^node:(?:internal\/)?(?:net|stream_base_commons|tls)/, 'sockets of Node'],
 ]
 
 /** `root`: the project's folder, as it stands in the URLs of its functions. */
