@@ -2,7 +2,7 @@
  * Owns how many calls a trunk may take now: those that it carries (maxConcurrentCalls), and those that began on it lately
  * (maxCallsPerSecond). A call counts from the moment that it got the trunk. Whoever gives room away holds the row of the account.
  */
-import type { CallId, TrunkId } from '../model/ids.ts'
+import type { CallId } from '../model/ids.ts'
 import type { Sql, Transaction } from './sql.ts'
 
 export type Pace = {
@@ -61,10 +61,3 @@ export const trunkRoomColumns = (sql: Sql | Transaction, now: number, except: Ca
         - least(3600, 1 / greatest(0.0001, least(1, (config->>'maxCallsPerSecond')::float8))) * interval '1 s'
     order by coalesce(slot_granted_at, created_at) desc
     limit greatest(1, floor((config->>'maxCallsPerSecond')::float8))::int) end as lately`
-
-/** Nobody deletes the trunk until the transaction ends: a call that is written in it has one to be linked to. */
-export async function findTrunkRoom(tx: Transaction, trunkId: TrunkId, now: number): Promise<TrunkRoom | null> {
-  const [room] = await tx<TrunkRoom[]>`
-    select ${trunkRoomColumns(tx, now)} from trunks where id = ${trunkId} and is_active for key share`
-  return room ?? null
-}

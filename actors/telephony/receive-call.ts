@@ -15,7 +15,8 @@ import { createTogether } from '../../store/together.ts'
 import { roomOf } from '../../store/trunk-room.ts'
 import { createInboundCalls, type BornCall, type InboundBirth } from '../call/birth/create-inbound-call.ts'
 import type { Born } from '../node/switchboard.ts'
-import { takersOfBirth } from '../call/birth/write-birth.ts'
+import { findKnownPersons } from '../call/birth/known-person.ts'
+import { toldOfBirth } from '../call/birth/write-birth.ts'
 
 export type Birthplace = {
   /** The call is written, and this node's by this claim. Absent: it is claimed when it begins. */
@@ -77,20 +78,25 @@ async function receiveAll(deps: ReceiveDeps, tx: Transaction, calls: readonly Id
   const now = clock.now()
   const [accountId] = calls.map(({ route }) => route.trunk.accountId)
   if (accountId === undefined) return []
-  const workerIds = [...new Set(calls.map(({ route }) => route.workerId))]
-  const [room, ...told] = await Promise.all([
+  const [room, persons] = await Promise.all([
     readArrivalRoom(tx, accountId, {
-      workerIds,
+      workerIds: [...new Set(calls.map(({ route }) => route.workerId))],
       trunkIds: [...new Set(calls.map(({ route }) => route.trunk.id))],
       arrivedFrom: [...new Set(calls.map(({ address }) => addressGroupOf(address)))],
+      eventTypes: toldOfBirth,
       now,
     }),
-    ...workerIds.map((workerId) => takersOfBirth(tx, { accountId, workerId })),
+    findKnownPersons(
+      tx,
+      accountId,
+      calls.map(({ fromNumber }) => fromNumber),
+    ),
   ])
   const places = createPlaces(room, now)
-  const takersOf = new Map(workerIds.map((workerId, index) => [workerId, told[index] ?? []]))
-  const of = ({ route }: InboundCall) => takersOf.get(route.workerId) ?? []
-  const judged = calls.map((call) => ({ call, refused: places.take(call) }))
+  const of = ({ route }: InboundCall) => room.takersOf.get(route.workerId) ?? []
+  const judged = calls.map((call, index) => {
+    return { call: { ...call, known: persons[index]! }, refused: places.take(call) }
+  })
   const admitted = judged.flatMap(({ call, refused }) => (refused ? [] : [{ ...call, nodeId, now, newId }]))
   const born: readonly BornCall[] = await createInboundCalls(tx, admitted, {
     claims: router.birthplace === undefined,

@@ -7,6 +7,7 @@ import { CallRefusalQuery } from '../../model/telephony.ts'
 import { DeliveryQuery } from '../../model/webhook.ts'
 import { listNumberOwners } from '../../store/account-numbers.ts'
 import { listAccountsWithWaitingCalls } from '../../store/call-capacity.ts'
+import { readArrivalRoom } from '../../store/arrival-room.ts'
 import { listCalls } from '../../store/calls.ts'
 import { claimDue, enqueueDeliveries, giveUpStale, staleAtOnce } from '../../store/deliveries.ts'
 import { findDueWork } from '../../store/due-work.ts'
@@ -19,7 +20,6 @@ import { createSubscription, deleteSubscription } from '../../store/subscription
 import { listRefusals } from '../../store/call-refusals.ts'
 import { findRouteFacts } from '../../store/route-facts.ts'
 import { listOutboundTrunks, talkedSince } from '../../store/telephony.ts'
-import { findTrunkRoom } from '../../store/trunk-room.ts'
 import { createTrunks } from '../../store/trunks.ts'
 import { releaseClaims } from '../../store/nodes.ts'
 import { toId, type NodeId, type SubscriptionId, type TrunkId, type WorkerId } from '../../model/ids.ts'
@@ -279,8 +279,11 @@ test('a trunk and an account with a long past cost what they carry now', async (
   const { sql, accountId } = await filledTelephony
   const at = (many - 1) * 60_000
   const calls = (work: (sql: Sql) => Promise<unknown>) => rowsRead(sql, 'calls', work)
-  const room = await calls((tx) => findTrunkRoom(tx as unknown as Transaction, 't7' as TrunkId, at))
-  t.ok(room < 10, `the room of a trunk: ${room}`)
+  const arriving = { workerIds: ['tw7' as WorkerId], trunkIds: ['t7' as TrunkId], arrivedFrom: ['192.0.2.1'], now: at }
+  const room = await calls((tx) =>
+    readArrivalRoom(tx as unknown as Transaction, accountId, { ...arriving, eventTypes: ['call.status_update'] }),
+  )
+  t.ok(room < 10, `the room for a call that arrives: ${room}`)
   const talked = await calls((tx) => talkedSince(tx, accountId, at - 3_600_000, at))
   t.ok(talked < few, `the minutes of an hour: ${talked}`)
   const refusals = await rowsRead(sql, 'call_refusals', (tx) => listRefusals(tx, accountId, CallRefusalQuery.parse({})))

@@ -3,18 +3,20 @@
  * first moment, so that the call of a node that dies before it begins is found as an orphan and ended.
  */
 import type { CallWarning } from '../../../model/call.ts'
-import type { CallId, NewId, NodeId, SubscriptionId } from '../../../model/ids.ts'
+import type { AccountId, CallId, NewId, NodeId, SubscriptionId } from '../../../model/ids.ts'
 import type { InboundCall } from '../../../model/telephony.ts'
 import { addressGroupOf } from '../../../net/addresses.ts'
 import type { Claim } from '../../../store/call-steps.ts'
 import type { Transaction } from '../../../store/sql.ts'
-import { findKnownPersons } from './known-person.ts'
+import { findKnownPersons, type KnownPerson } from './known-person.ts'
 import { writeBirths } from './write-birth.ts'
 
 export type InboundBirth = InboundCall & {
   /** Given before; absent: it gets new ones. */
   readonly ids?: { readonly callId: CallId; readonly sessionId: string }
   readonly warnings?: readonly CallWarning[]
+  /** Who calls; absent: they are looked for. */
+  readonly known?: KnownPerson
   readonly nodeId: NodeId
   /** Ms since the epoch. */
   readonly now: number
@@ -41,11 +43,7 @@ export async function createInboundCalls(
 ): Promise<BornCall[]> {
   const [accountId] = births.map(({ route }) => route.trunk.accountId)
   if (accountId === undefined) return []
-  const known = await findKnownPersons(
-    tx,
-    accountId,
-    births.map(({ fromNumber }) => fromNumber),
-  )
+  const known = await personsOf(tx, accountId, births)
   const born = births.map((one, index) => {
     const { route, fromNumber, isVerified = false, address, sip, nodeId, now, newId } = one
     const call = {
@@ -55,7 +53,7 @@ export async function createInboundCalls(
       sessionId: one.ids?.sessionId ?? newId(),
       fromNumber,
       toNumber: route.toNumber,
-      ...(known[index] ?? { personId: null, customer: null }),
+      ...known[index]!,
       context: null,
       scriptIds: [],
       metadata: null,
@@ -74,4 +72,14 @@ export async function createInboundCalls(
   })
   const written = await writeBirths(tx, born)
   return written.map((claim, index) => ({ callId: born[index]!.call.id, claim }))
+}
+
+async function personsOf(
+  tx: Transaction,
+  accountId: AccountId,
+  births: readonly InboundBirth[],
+): Promise<readonly KnownPerson[]> {
+  const known = births.flatMap((birth) => birth.known ?? [])
+  const numbers = births.map(({ fromNumber }) => fromNumber)
+  return known.length === births.length ? known : findKnownPersons(tx, accountId, numbers)
 }
