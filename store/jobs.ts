@@ -74,10 +74,11 @@ export function claimJobs(
     select id, account_id, call_id, kind, attempts, run_at from claimed order by run_at, id`
 }
 
-/** Those that are finished. Who is locked by somebody else is left. */
+/** Those that are finished. Who is locked by somebody else is left. One whose end is lost with the server's memory is done again, as after the death of a node. */
 export async function finishJobs(sql: Sql, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await sql<{ id: string }[]>`
-    delete from jobs where id = any(array(
+    with ${relaxedCommit(sql)}
+    delete from jobs using relaxed where id = any(array(
       select id from jobs where id = any(${[...ids]}::text[]) order by id for update skip locked)) and ${inTime(sql)}
     returning id`
   return new Set(rows.map(({ id }) => id))

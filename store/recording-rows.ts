@@ -126,7 +126,10 @@ export type RecordingChange = {
   readonly isOver: boolean
 }
 
-/** Of these, the ones that were changed: what is to be removed, or is somebody else's by now, stays as it was. Each once. */
+/**
+ * Of these, the ones that were changed: what is to be removed, or is somebody else's by now, stays as it was. Each once. Where all are kept as they are, and
+ * that is lost with the server's memory, their copies are made again.
+ */
 export async function changeRecordings(
   sql: Sql,
   nodeId: NodeId,
@@ -137,8 +140,9 @@ export async function changeRecordings(
     runAt: runAt === undefined ? null : toIso(runAt),
     tellsProblem: change.problem !== undefined,
   }))
+  const relaxed = changes.every(({ state }) => state === 'kept') ? relaxedCommit(sql) : sql`relaxed as (select)`
   const changed = await sql<{ key: string }[]>`
-    with given as materialized (
+    with ${relaxed}, given as materialized (
       select * from jsonb_to_recordset(${sql.json(given as never)}) as g(key text, state text, "hasCopies" boolean, "inStorage" boolean,
         attempts integer, "runAt" timestamptz, problem text, "tellsProblem" boolean, "isOver" boolean)
     ), held as materialized (
@@ -153,7 +157,7 @@ export async function changeRecordings(
       problem = case when g."tellsProblem" then g.problem else r.problem end,
       claimed_by = case when g."isOver" then null else r.claimed_by end,
       claimed_until = case when g."isOver" then null else r.claimed_until end
-    from given g
+    from relaxed, given g
     where r.key = any(array(select key from held)) and g.key = r.key and r.claimed_by = ${nodeId} and r.state = 'waiting'
       and ${inTime(sql)}
     returning r.key`

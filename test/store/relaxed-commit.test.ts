@@ -1,7 +1,7 @@
 /** Which commits do not wait for the disk. */
 import t, { test } from 'tap'
 import { createApiKey, createKeyLookup } from '../../store/api-keys.ts'
-import { claimJobs, insertJob, retryJob } from '../../store/jobs.ts'
+import { claimJobs, finishJobs, insertJob, retryJob } from '../../store/jobs.ts'
 import { renewLease } from '../../store/nodes.ts'
 import type { Sql } from '../../store/sql.ts'
 import { openTestDatabase } from '../scenes/database.ts'
@@ -15,7 +15,7 @@ async function watch(sql: Sql, table: string): Promise<() => Promise<string[]>> 
     create table commits_of_${table} (seq int generated always as identity, setting text);
     create function tell_${table}() returns trigger language plpgsql as $$
       begin insert into commits_of_${table} (setting) values (current_setting('synchronous_commit')); return null; end $$;
-    create trigger tell after insert or update on ${table} for each statement execute function tell_${table}();`)
+    create trigger tell after insert or update or delete on ${table} for each statement execute function tell_${table}();`)
   return async () =>
     (await sql.unsafe(`select setting from commits_of_${table} order by seq`)).map((row) => String(row['setting']))
 }
@@ -46,7 +46,7 @@ test('when a key was last used is written without waiting for the disk', async (
   t.match(await sql`select last_used_at from api_keys where account_id = ${accountId}`, [{ lastUsedAt: 2_000 }])
 })
 
-test('a claim of a job is written without waiting for the disk, that it is finished not', async (t) => {
+test('the claim of a job and its end are written without waiting for the disk, that it is to be tried again waits', async (t) => {
   const { sql } = await opened
   const { accountId, workerId } = await createTenant(sql, { slug: newId() })
   const callId = newId<'call'>()
@@ -59,4 +59,6 @@ test('a claim of a job is written without waiting for the disk, that it is finis
   t.same(await told(), ['off'])
   await retryJob(sql, job.id, 1_000)
   t.same(await told(), ['off', 'on'])
+  t.same(await finishJobs(sql, [job.id]), new Set([job.id]))
+  t.same(await told(), ['off', 'on', 'off'])
 })
