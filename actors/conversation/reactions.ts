@@ -58,6 +58,7 @@ export function createReactions(deps: ReactionDeps) {
     if (!voice.speaking() || finishing || cutting) return
     items.clear()
     cutting = true
+    const endCut = turnLog.cutting()
     const since = clock.now()
     try {
       const cut = await voice.cut()
@@ -65,6 +66,7 @@ export function createReactions(deps: ReactionDeps) {
       session.interrupt(cut)
     } finally {
       cutting = false
+      endCut()
     }
     deps.signal({ type: 'interrupted' })
   }

@@ -15,6 +15,8 @@ export type SpeechOrder = {
   awaitsText(): boolean
   /** The text that this item waits for has not come. */
   isHeld(itemId: string): boolean
+  /** The same of what was said before they began: text that is awaited now is no matter of it. */
+  isAnswer(itemId: string): boolean
   /** Nothing is waited for any more. */
   settle(): void
 }
@@ -25,6 +27,7 @@ export function createSpeechOrder(): SpeechOrder {
   let awaited = 0
   /** How many utterances of the caller had begun when an item began. */
   const before = new Map<string, number>()
+  const isAnswer = (itemId: string): boolean => (before.get(itemId) ?? 0) > settled
   return {
     callerStarts: () => void started++,
     callerStops: () => void awaited++,
@@ -37,7 +40,8 @@ export function createSpeechOrder(): SpeechOrder {
     },
     forget: (itemId) => void before.delete(itemId),
     awaitsText: () => awaited > 0,
-    isHeld: (itemId) => awaited > 0 || (before.get(itemId) ?? 0) > settled,
+    isHeld: (itemId) => awaited > 0 || isAnswer(itemId),
+    isAnswer,
     settle() {
       settled = started
       awaited = 0

@@ -14,6 +14,11 @@ import { createSpeechOrder } from './speech-order.ts'
 export type TurnLog = {
   /** Of the agent. */
   commit(itemId: string, turn: Turn): void
+  /**
+   * The agent is being cut off: what was heard of it, as the leg will say, is a turn before that of a caller who is understood at once, as what they type is.
+   * Answers with the end of it.
+   */
+  cutting(): () => void
   /** The caller speaks: what the agent begins to say from here on comes after it. */
   callerStarts(): void
   /** The caller has said something whose text will come: the agent's turns wait for it. */
@@ -65,6 +70,8 @@ export function createTurnLog(deps: Deps): TurnLog {
   const pending = new Set<string>()
   const said: Said[] = [...deps.history]
   let cancel: Cancel | null = null
+  /** In their order; null: nobody is being cut off. */
+  let behindCut: (() => void)[] | null = null
   const caller = createOpenWords<CallerWords>(clock, (words) => post({ type: 'caller_heard', words }))
   const agent = createOpenWords<Shown>(clock, (shown) => post({ type: 'turn_shown', ...shown }))
 
@@ -99,6 +106,19 @@ export function createTurnLog(deps: Deps): TurnLog {
     cancel?.()
     cancel = null
   }
+  const behind = (act: () => void): void => (behindCut ? void behindCut.push(act) : act())
+  const endCut = (): void => {
+    const acts = behindCut ?? []
+    behindCut = null
+    for (const act of acts) act()
+  }
+  const commitUser = (turn: Turn): void => {
+    const isTurn = turn.text !== ''
+    if (caller.close().wasTold && !isTurn) post({ type: 'caller_heard', words: null })
+    if (isTurn) write(turn)
+    order.textCame()
+    release()
+  }
   const giveUp = (): void => {
     order.settle()
     release()
@@ -111,22 +131,22 @@ export function createTurnLog(deps: Deps): TurnLog {
   return {
     commit(itemId, turn) {
       agent.close()
-      if (waiting.length === 0 && !order.isHeld(itemId)) return write(turn)
+      // Who is cut off had begun before.
+      const isHeld = behindCut ? order.isAnswer(itemId) : order.isHeld(itemId)
+      if (waiting.length === 0 && !isHeld) return write(turn)
       waiting.push({ itemId, turn })
       if (cancel === null) waitAnew()
+    },
+    cutting() {
+      behindCut ??= []
+      return endCut
     },
     callerStarts: order.callerStarts,
     awaitUser() {
       order.callerStops()
       waitAnew()
     },
-    commitUser(turn) {
-      const isTurn = turn.text !== ''
-      if (caller.close().wasTold && !isTurn) post({ type: 'caller_heard', words: null })
-      if (isTurn) write(turn)
-      order.textCame()
-      release()
-    },
+    commitUser: (turn) => behind(() => commitUser(turn)),
     agentBegins: order.agentBegins,
     showAgent(itemId, text, now) {
       order.agentBegins(itemId)
@@ -144,11 +164,12 @@ export function createTurnLog(deps: Deps): TurnLog {
       hidden.delete(itemId)
       if (!waiting.some((held) => held.itemId === itemId)) order.forget(itemId)
     },
-    remember: (newest) => void (memory = newest),
+    remember: (newest) => behind(() => void (memory = newest)),
     memory: () => memory,
     awaitsText: order.awaitsText,
     said: () => said,
     flush() {
+      endCut()
       agent.close()
       const { words } = caller.close()
       if (words !== null) write(words.turn)

@@ -112,6 +112,28 @@ test('a caller who speaks over the agent silences it, and the turn says only wha
   t.ok(stage.messages.some((message) => message.type === 'interrupted'))
 })
 
+test('what was heard of an agent that is cut off is a turn before the words that did it, however early they are known', async (t) => {
+  const stage = await open(t)
+  stage.engine.say('a', 'one two three four five six seven eight nine ten', 100)
+  await playAll(stage, 40)
+  // As an engine tells what was typed.
+  stage.engine.emit({ type: 'user_speech_started', at: 800 })
+  stage.engine.emit({ type: 'user_speech_stopped', at: 800 })
+  stage.engine.emit({ type: 'user_text', text: 'stop', isFinal: true, confidence: 1, from: 800, to: 800 })
+  stage.engine.emit({ type: 'memory', memory: { stopped: true } })
+  await stage.settle()
+  await stage.settle()
+  stage.engine.say('b', 'as you like', 10)
+  await playAll(stage, 10)
+  t.match(stage.turns(), [
+    { role: 'agent', text: 'one two three four' },
+    { role: 'user', text: 'stop' },
+    { role: 'agent', text: 'as you like' },
+  ])
+  const memories = stage.facts.flatMap((fact) => (fact.type === 'turn_committed' ? [fact.memory] : []))
+  t.same(memories, [null, null, { stopped: true }], 'and carries nothing of what follows from them')
+})
+
 test('an utterance that nobody heard leaves no turn, and a silent agent is not interrupted', async (t) => {
   const stage = await open(t)
   stage.engine.say('a', 'never heard', 10)
