@@ -200,6 +200,9 @@ test('what is looked for every second costs nothing where nobody waits, and litt
   t.ok(workers + calls < few, `workers: ${workers}, calls: ${calls}`)
   const due = await rowsRead(sql, 'jobs', (tx) => findDueWork(tx, Date.now() + 60_000))
   t.ok(due < few, `jobs whose being due is asked for: ${due}`)
+  const left = { nodeId: newId<'node'>(), passedOver: [], knownDeaths: [] }
+  const behind = await rowsRead(sql, 'calls', (tx) => findDueWork(tx, Date.now() + 60_000, left))
+  t.ok(behind < few, `calls that wait for a place, and that dead nodes may have left: ${behind}`)
   const jobs = await rowsRead(sql, 'jobs', (tx) => claimJobs(tx, newId<'node'>(), Date.now() + 60_000, 60_000, 16))
   t.ok(jobs < few, `jobs: ${jobs}`)
 })
