@@ -13,6 +13,9 @@ const after: Clock['after'] = (ms, action) => {
 
 export const systemClock: Clock = { now: () => Date.now(), after, within: createBeat(after) }
 
+/** Ms that never jump. */
+export const now = (): number => performance.now()
+
 /** It beats while something waits for it. */
 export function createBeat(timer: Clock['after']): Clock['after'] {
   const waiting = new Set<{ readonly due: number; readonly action: () => void }>()

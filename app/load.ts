@@ -4,9 +4,9 @@ import { createCommitWatch, type CommitWatch } from '../actors/node/commit-watch
 import { createLoadGate } from '../actors/node/load-gate.ts'
 import { createSetUps } from '../actors/node/set-ups.ts'
 import { openGate, type LoadGate, type SetUps } from '../model/load-gate.ts'
+import { now } from './clock.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
-import { now } from './local-media.ts'
 import type { MediaSide } from './media-side.ts'
 
 export type Load = {

@@ -8,40 +8,18 @@ import { createActorBeats } from '../media/leg/actor-beats.ts'
 import { createLeg } from '../media/leg/leg.ts'
 import { createPhoneLines, type CreateLeg } from '../media/plane/local-plane.ts'
 import type { MediaPlane, PhoneCallLine } from '../media/plane/media-plane.ts'
-import { createMediaPorts, type MediaPorts } from '../media/rtp/media-ports.ts'
 import { createTicker, type Ticker, type TickerDeps } from '../media/ticker/ticker.ts'
 import { createWebMedia } from '../gateway/web-media.ts'
 import { createWeriftPeers } from '../gateway/werift/peer.ts'
 import type { Bus } from '../model/bus.ts'
 import type { Clock } from '../model/clock.ts'
-import type { CallId, NodeId } from '../model/ids.ts'
+import type { NodeId } from '../model/ids.ts'
 import type { Log } from '../model/log.ts'
 import type { RecordingStore } from '../model/recording-store.ts'
 import type { Telemetry } from '../model/telemetry.ts'
-import type { Config } from './config.ts'
-
-/** What of the settings sound needs; a thread is handed a copy. */
-export type MediaSettings = Pick<Config, 'media'> & {
-  /** Browsers come to this process. */
-  readonly isForBrowsers: boolean
-  readonly phone: PhoneSettings | null
-}
-
-type PhoneSettings = Pick<NonNullable<Config['sip']>, 'address' | 'publicAddress' | 'mediaPorts' | 'inbandKeys'>
-
-export const mediaSettingsOf = ({ media, sip, roles }: Pick<Config, 'media' | 'sip' | 'roles'>): MediaSettings => ({
-  media,
-  isForBrowsers: roles.has('gateway'),
-  phone: sip && {
-    address: sip.address,
-    publicAddress: sip.publicAddress,
-    mediaPorts: sip.mediaPorts,
-    inbandKeys: sip.inbandKeys,
-  },
-})
-
-/** The legs of calls, as those who count and end them see them. */
-export type LegBegan = (callId: CallId, close: (reason: string) => Promise<void>) => () => void
+import { now } from './clock.ts'
+import type { LegBegan, MediaSettings } from './media-settings.ts'
+import { openMediaPorts } from './open-media-ports.ts'
 
 type Deps = {
   readonly nodeId: NodeId
@@ -62,8 +40,6 @@ export type LocalMedia = MediaPlane & {
   /** Binds the sockets of browsers. Rejects with what the system says. */
   warmUp(): Promise<void>
 }
-
-export const now = (): number => performance.now()
 
 /** A browser that has not got its media by then never will. */
 const connectWithin = 60_000
@@ -128,9 +104,3 @@ export function openLocalMedia(deps: Deps, settings: MediaSettings, closing: Asy
       }),
   }
 }
-
-export const openMediaPorts = (
-  { address, publicAddress, mediaPorts }: Omit<PhoneSettings, 'inbandKeys'>,
-  log: Log,
-): MediaPorts =>
-  createMediaPorts({ bindAddress: address, externalAddress: publicAddress, portRange: mediaPorts, now, log })

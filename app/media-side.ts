@@ -4,10 +4,11 @@ import type { CallId } from '../model/ids.ts'
 import type { MediaPlane, OpenWebMedia } from '../media/plane/media-plane.ts'
 import type { Lateness, LatenessTotals } from '../media/ticker/lateness.ts'
 import { createTicker } from '../media/ticker/ticker.ts'
+import { now } from './clock.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { atMediaPorts } from './failing-places.ts'
-import { mediaSettingsOf, now, openLocalMedia, type LegBegan } from './local-media.ts'
+import { mediaSettingsOf, type LegBegan } from './media-settings.ts'
 import { openMediaThreads, type ThreadLoop } from './media-threads.ts'
 
 export type MediaSide = MediaPlane & {
@@ -43,6 +44,8 @@ export async function openMediaSide(core: Core, config: Config, closing: AsyncDi
       count: legs.count,
     }
   }
+  // A process with media threads needs nothing of it, which is 8 MB.
+  const { openLocalMedia } = await import('./local-media.ts')
   const media = openLocalMedia({ ...core, legBegan: legs.began }, mediaSettingsOf(config), closing)
   await atMediaPorts(config.media, media.warmUp)
   const { openPhone, openWeb, ticker } = media

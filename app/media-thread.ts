@@ -13,9 +13,10 @@ import type { Log, LogFields } from '../model/log.ts'
 import type { RecordingStore } from '../model/recording-store.ts'
 import { noTelemetry, type Telemetry } from '../model/telemetry.ts'
 import { createRecordingFolder } from '../store/recording-folder.ts'
-import { systemClock as clock } from './clock.ts'
-import { now, openLocalMedia, type MediaSettings } from './local-media.ts'
+import { now, systemClock as clock } from './clock.ts'
+import { openLocalMedia } from './local-media.ts'
 import { createSleptGauge, keepGauges } from './media-gauges.ts'
+import type { MediaSettings } from './media-settings.ts'
 
 export type ThreadSettings = {
   /** Of the process. */

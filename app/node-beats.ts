@@ -2,7 +2,7 @@
 import { createNodeBeats, type NodeBeats } from '../actors/node/node-beats.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
-import { now } from './local-media.ts'
+import { now } from './clock.ts'
 
 /** Null: there are no others. */
 export function openNodeBeats(

@@ -68,7 +68,7 @@ export async function startParley(
   engines.catch(() => {})
   await requireDriver(config.httpDriver)
   await using opening = new AsyncDisposableStack()
-  const watching = openWatching(config, deps.log, opening)
+  const watching = await openWatching(config, deps.log, opening)
   const core = await openCore(config, { telemetry: watching.telemetry, ...deps }, opening)
   const { roles } = config
   // Work on all that is stored is for those that work by themselves.

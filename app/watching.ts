@@ -11,15 +11,13 @@ import { createDatabaseAnswers } from '../store/database-answers.ts'
 import { countDueJobs, countWaitingDeliveries } from '../store/queue-depths.ts'
 import { joinTelemetry } from '../telemetry/join-telemetry.ts'
 import { createMetricsAnswer, metricsPath, refusalOf } from '../telemetry/metrics/metrics-answer.ts'
-import { createMetrics, type Metrics } from '../telemetry/metrics/metrics.ts'
-import { createOtlpExporter } from '../telemetry/traces/otlp-exporter.ts'
-import { createTraces, type Traces } from '../telemetry/traces/traces.ts'
+import type { Metrics } from '../telemetry/metrics/metrics.ts'
+import type { Traces } from '../telemetry/traces/traces.ts'
 import type { CallSide } from './call-side.ts'
-import { systemClock as clock } from './clock.ts'
+import { now, systemClock as clock } from './clock.ts'
 import { presetVariable, type Config } from './config.ts'
 import type { Core } from './core.ts'
 import { atMetricsPort } from './failing-places.ts'
-import { now } from './local-media.ts'
 import type { MediaSide } from './media-side.ts'
 
 export type Watching = {
@@ -48,17 +46,20 @@ const unwatched: Watching = {
   open: async () => nothingBeside,
 }
 
-export function openWatching(config: Config, log: Log, closing: AsyncDisposableStack): Watching {
-  const metrics = openMetrics(config, closing)
+export async function openWatching(config: Config, log: Log, closing: AsyncDisposableStack): Promise<Watching> {
+  const metrics = await openMetrics(config, closing)
   if (config.traces === null) return metrics
-  const traces = openTraces({ ...config, traces: config.traces }, metrics.telemetry, log)
+  const traces = await openTraces({ ...config, traces: config.traces }, metrics.telemetry, log)
   closing.defer(() => traces.close())
   return { ...metrics, telemetry: joinTelemetry(metrics.telemetry, traces.telemetry) }
 }
 
 type Traced = Pick<Config, 'logsPersonal' | 'roles'> & { readonly traces: NonNullable<Config['traces']> }
 
-function openTraces({ traces, logsPersonal, roles }: Traced, numbers: Telemetry, log: Log): Traces {
+/** Its packages are loaded where somebody traces: they are 9 MB. */
+async function openTraces({ traces, logsPersonal, roles }: Traced, numbers: Telemetry, log: Log): Promise<Traces> {
+  const { createOtlpExporter } = await import('../telemetry/traces/otlp-exporter.ts')
+  const { createTraces } = await import('../telemetry/traces/traces.ts')
   const { endpoint, headers, serviceName, ratio } = traces
   return createTraces({
     exporter: createOtlpExporter(endpoint, headers),
@@ -76,8 +77,9 @@ function openTraces({ traces, logsPersonal, roles }: Traced, numbers: Telemetry,
   })
 }
 
-function openMetrics({ metrics: settings, roles }: Config, closing: AsyncDisposableStack): Watching {
+async function openMetrics({ metrics: settings, roles }: Config, closing: AsyncDisposableStack): Promise<Watching> {
   if (settings === null) return unwatched
+  const { createMetrics } = await import('../telemetry/metrics/metrics.ts')
   const metrics = createMetrics({ version: versionOfProgram(), roles, startedAt: clock.now(), now, clock })
   closing.defer(async () => metrics.close())
   return {

@@ -392,6 +392,31 @@ test('the repository keeps the table of imports and the house rules', (t) => {
   t.end()
 })
 
+/** Packages that are there for a setting, or for the threads of the sound. */
+const loadedOnDemand = ['werift', 'nodemailer', 'prom-client', '@opentelemetry/sdk-trace', 'nats', 'mammoth', 'unpdf']
+
+test('a process loads what its settings ask for, and holds no memory for what nobody has set up', (t) => {
+  const sources = repository()
+  const loaded = new Set<string>()
+  const load = (file: string): void => {
+    const source = sources.get(file)
+    if (source === undefined || loaded.has(file)) return
+    loaded.add(file)
+    for (const { specifier, target, clause } of importsOf(file, source, maskedOf(source))) {
+      if (/\(\s*$/.test(clause) || /\b(?:import|export)\s+type\b/.test(clause)) continue
+      if (target === null) loaded.add(packageOf(specifier))
+      else load(target)
+    }
+  }
+  load('tools/start/start.ts')
+  t.ok(loaded.has('app/parley.ts') && loaded.has('undici'), `${loaded.size} files and packages`)
+  t.same(
+    loadedOnDemand.filter((name) => loaded.has(name)),
+    [],
+  )
+  t.end()
+})
+
 test('each migration has a number of its own', (t) => {
   const names = readdirSync(path.join(import.meta.dirname, '..', 'store', 'migrations'))
   const numbers = Map.groupBy(names, (name) => name.slice(0, 4))

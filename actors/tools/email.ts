@@ -2,7 +2,6 @@
  * Owns the way out for email: one plain-text message to one address over SMTP, everything bounded, the result a value. One attempt: a
  * message whose answer was lost may have arrived, and sending it twice is worse than a worker that says it failed.
  */
-import { createTransport } from 'nodemailer'
 import type { Log } from '../../model/log.ts'
 
 export type EmailMessage = {
@@ -39,7 +38,9 @@ export type EmailOptions = {
   readonly log: Log
 }
 
-export function createEmail({ smtpUrl, from, requireTls, log }: EmailOptions): Email {
+/** The package is loaded where email is set up, and then at the start: it is 4 MB. */
+async function openTransport({ smtpUrl, requireTls }: EmailOptions) {
+  const { createTransport } = await import('nodemailer')
   const transport = createTransport({
     url: smtpUrl,
     pool: true,
@@ -55,6 +56,14 @@ export function createEmail({ smtpUrl, from, requireTls, log }: EmailOptions): E
   })
   // What becomes of a message is told to whoever sent it; an idle connection that breaks is of no interest.
   transport.on('error', () => {})
+  return transport
+}
+
+export function createEmail(options: EmailOptions): Email {
+  const { from, log } = options
+  const opening = openTransport(options)
+  // Who sends something is told.
+  opening.catch(() => {})
   const closing = new AbortController()
   let underWay = 0
 
@@ -62,6 +71,7 @@ export function createEmail({ smtpUrl, from, requireTls, log }: EmailOptions): E
     const deadline = AbortSignal.timeout(sendTimeout)
     const late = signal ? AbortSignal.any([deadline, signal]) : deadline
     try {
+      const transport = await opening
       const { messageId } = await transport.sendMail({
         from,
         to: { name: '', address: to },
@@ -91,7 +101,10 @@ export function createEmail({ smtpUrl, from, requireTls, log }: EmailOptions): E
     },
     async close() {
       closing.abort()
-      transport.close({ force: true })
+      await opening.then(
+        (transport) => transport.close({ force: true }),
+        () => undefined,
+      )
     },
   }
 }

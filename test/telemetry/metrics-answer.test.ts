@@ -71,7 +71,7 @@ test('the numbers are read and nothing else', async (t) => {
 async function openDoor(t: Pick<Test, 'teardown'>, settings: Record<string, string>) {
   const closing = new AsyncDisposableStack()
   t.teardown(() => closing.disposeAsync())
-  const watching = openWatching(readConfig(settings), createQuietLog(), closing)
+  const watching = await openWatching(readConfig(settings), createQuietLog(), closing)
   return { watching, beside: await watching.open(openGuard().guard, closing) }
 }
 

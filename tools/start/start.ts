@@ -7,7 +7,7 @@ import { isOfNpm, readConfig, readEnvironment, settingNames, type Config } from 
 import { mistypedOf } from '../../app/config/mistyped.ts'
 import { deadline, goOn } from '../../model/deadline.ts'
 import { consoleLinkOf } from './console-link.ts'
-import { seedDemo, seedSelfTest, type SeededDemo } from './demo/seed-demo.ts'
+import { seedDemo, type SeededDemo } from './demo/seed-demo.ts'
 import type { Core } from '../../app/core.ts'
 import { createLog } from '../../app/log.ts'
 import { startParley, type Parley } from '../../app/parley.ts'
@@ -16,10 +16,8 @@ import { endWithProcess, printInAnyCase } from './end-of-process.ts'
 import { explainFailure } from './explain-failure.ts'
 import { greetingOf, textOf } from './greeting.ts'
 import { notesOf } from './notes.ts'
-import { runPhoneTest } from './self-test/phone-test.ts'
-import { reportOf } from './self-test/report.ts'
 import { createStages, type Stages } from './stages.ts'
-import { runWebTest, type Speak } from './self-test/web-test.ts'
+import type { Speak } from './self-test/web-test.ts'
 import { openEngines } from '../../app/voice-side.ts'
 
 /** The caller of the self-test has another voice than the worker. */
@@ -140,25 +138,10 @@ async function greet(service: Parley, greeting: Greeting): Promise<void> {
   if (!config.selfTest) return print('')
   if (link !== null) print('  Its account Self-test has the calls of the self-test.')
   print('\nIt can be called now. Self-test beside it: calls by browser and by telephone, with a synthetic caller …')
+  // What plays a browser is 8 MB, for a process that tests itself only.
+  const { proof } = await import('./self-test/proof.ts')
   const report = await proof(service, greeting)
   if (!signal.aborted) print(`${report}\n`)
-}
-
-/** A test that cannot run says why; the service runs all the same. */
-async function proof(service: Parley, { speak, log, signal }: Greeting): Promise<string> {
-  const failed = (error: unknown): string => {
-    if (!signal.aborted) log.error('the self-test could not run', { error })
-    return error instanceof Error ? error.message : String(error)
-  }
-  try {
-    const account = await seedSelfTest({ ...service, clock: systemClock })
-    const web = await runWebTest(service, account, { speak, signal }).catch(failed)
-    const { sip } = service
-    if (!sip || signal.aborted) return reportOf(web, null)
-    return reportOf(web, await runPhoneTest({ ...service, sip }, account, { speak, log, signal }).catch(failed))
-  } catch (error) {
-    return failed(error)
-  }
 }
 
 /** What an operator can mend is said in a sentence; anything else with its stack. */
