@@ -56,7 +56,7 @@ export async function openPhoneSide(parts: Parts, closing: AsyncDisposableStack)
     // What the embedded server does by itself: it asks after names have been looked up, tells of a 100, and is silent to strangers.
     ...(server && { trail }),
     options: server
-      ? { identities: server.identities, forget: server.forget }
+      ? { identities: server.identities, forget: server.forget, onRefreshed: server.onRefreshed }
       : { ...notEmbedded, mayReach: createSipReach(sip.allowHosts) },
   })
   closing.defer(() => edge.close(0))

@@ -22,6 +22,8 @@ export type CallDeps = {
   readonly pins?: RealmPins
   /** Of a server in this process: a dialog that goes on elsewhere is no more here, without a word to the peer. */
   readonly forget?: (dialogId: string) => void
+  /** The same server refreshes sessions by itself, and tells what the peer answers to that. The result lets go of it. */
+  readonly onRefreshed?: (dialogId: string, told: (description: string) => void) => () => void
   readonly clock: Clock
   readonly log: Log
 }

@@ -58,6 +58,7 @@ export type SipEdgeOptions = {
   readonly identities?: ClientIdentities
   /** A dialog of the embedded server goes on elsewhere: it is no more here, without a word to the peer. */
   readonly forget?: (dialogId: string) => void
+  readonly onRefreshed?: CallDeps['onRefreshed']
   /** For a server that does not ask this itself; it sees addresses, and names only as names. */
   readonly mayReach?: MayReach
   /** False: the server keeps the 100 of a gateway to itself. */
@@ -179,8 +180,9 @@ const everybodyIsKnown: Strangers = {
 
 function callDepsOf(deps: SipEdgeDeps, { stack, liveCalls }: Pick<CallDeps, 'stack' | 'liveCalls'>): CallDeps {
   const { telephony, bus, plane, clock, log } = deps
-  const { forget } = deps.options ?? {}
-  return { stack, telephony, bus, plane, liveCalls, clock, log, ...(forget && { forget }) }
+  const { forget, onRefreshed } = deps.options ?? {}
+  const ofServer = { ...(forget && { forget }), ...(onRefreshed && { onRefreshed }) }
+  return { stack, telephony, bus, plane, liveCalls, clock, log, ...ofServer }
 }
 
 /** What this edge inherits of those that died, and what others inherit of this one. */

@@ -97,3 +97,13 @@ export function authOf(trunk: TrunkAccess, host: string, pins: RealmPins | undef
   const qop = settings.digestQop === 'optional' ? {} : { qop: 'required' as const }
   return { username, password, realm: settings.realm ?? null, ...(pin && { pin }), ...qop }
 }
+
+/** Of a peer at this address, within its own call. Null: there is no password, or nothing says that the peer is one of the trunk's that may have it proved. */
+export function authAt(trunk: TrunkAccess, address: string, pins: RealmPins | undefined): Password | null {
+  const { gateways = [], realm } = trunk.settings
+  const own = gateways.find(({ host }) => host === address)
+  pins?.adopt(trunk)
+  const auth = authOf(trunk, (own ?? gateways[0])?.host ?? address, pins)
+  const isKnown = own !== undefined || Boolean(realm) || (auth?.pin?.realms().length ?? 0) > 0
+  return auth && isKnown ? auth : null
+}

@@ -7,7 +7,7 @@ import type { InheritedDialog, TrunkAccess } from '../../model/telephony.ts'
 import type { CallDeps } from '../live-calls.ts'
 import { seenAt } from '../server/seen-at.ts'
 import type { InviteOptions } from '../stack-types.ts'
-import { authOf } from './attempt.ts'
+import { authAt, authOf } from './attempt.ts'
 
 type InPlaceOf = { readonly uri: string; readonly options: Omit<InviteOptions, 'localSdp'> }
 
@@ -46,9 +46,9 @@ const uriIn = (route: string): string => /<([^>]*)>/.exec(route)?.[1] ?? route
 
 const isLoose = (route: string): boolean => /;lr(?=[;=?>]|$)/i.test(route)
 
-/** Who called us proved itself to us, and not we to it. */
+/** As the dead one would have proved it. */
 function proofFor(pins: CallDeps['pins'], trunk: TrunkAccess, { localSequence, seen }: DialogFacts) {
-  if (localSequence === 0) return null
+  if (localSequence === 0) return authAt(trunk, seen.address, pins)
   const gateways = trunk.settings.gateways ?? []
   const gateway = gateways.find(({ host }) => host === seen.address) ?? gateways[0]
   pins?.adopt(trunk)

@@ -28,6 +28,8 @@ export type PhoneMedia<Line extends PhoneLine = PhoneLine> = {
   offer(): string
   /** What the peer answered to our last offer. */
   readAnswer(answer: string): Omit<Agreed, 'sdp'> | NotAgreed
+  /** What the peer answered when our last description was offered once more. */
+  readRefreshed(answer: string): Omit<Agreed, 'sdp'> | NotAgreed
   /** Our answer; nothing of it is in use yet. */
   answer(offer: string): Agreed | NotAgreed
   use(session: MediaSession): void
@@ -77,15 +79,17 @@ export function createPhoneMedia<Line extends PhoneLine>(
   let signaledFrom: string | null = null
   const { local, own } = createLocal(placeFor(line, earlier), wishes, earlier)
 
+  const read = (answer: string, offered: LocalMedia): ReturnType<PhoneMedia['readAnswer']> => {
+    const told = readAnswer(answer, offered)
+    if (told.kind === 'refused') return { refused: told.reason }
+    return reaches(own, told.session) ? { session: told.session } : otherFamily(own, told.session)
+  }
   return {
     line,
     wish: (wished) => void Object.assign(own, wished),
     offer: () => versioned(own, createOffer(local()), () => createOffer(local())),
-    readAnswer(answer) {
-      const read = readAnswer(answer, local())
-      if (read.kind === 'refused') return { refused: read.reason }
-      return reaches(own, read.session) ? { session: read.session } : otherFamily(own, read.session)
-    },
+    readAnswer: (answer) => read(answer, local()),
+    readRefreshed: (answer) => read(answer, { ...local(), encryption: inUse?.srtp ? 'required' : 'none' }),
     answer(offer) {
       const told = answerOffer(offer, local())
       if (told.kind === 'refused') return { refused: told.reason }

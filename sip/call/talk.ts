@@ -7,10 +7,12 @@ import type { DialogFacts } from '../../model/sip-dialog.ts'
 import type { TrunkAccess } from '../../model/telephony.ts'
 import { answerWith, capabilities, mediaWarning, type Extra } from '../answer-with.ts'
 import type { CallDeps, LiveCall } from '../live-calls.ts'
+import { chooserOf } from '../challenge-answers.ts'
 import { requestWithin } from '../request-within.ts'
 import { acceptingHeaders } from '../session-headers.ts'
 import type { MessageIn, Reply, RequestIn, SeenFrom, SipDialog } from '../stack-types.ts'
 import type { Acknowledgements } from './acknowledgements.ts'
+import { authAt } from './attempt.ts'
 import { identityUri, referTarget, shown, type Place } from './caller-id.ts'
 import { endCauseOf } from './end-cause.ts'
 import { keepDialog } from './keep-dialog.ts'
@@ -18,7 +20,7 @@ import { createKeysByInfo, keyIn, takesInfo } from './key-requests.ts'
 import { createReferral } from './referral.ts'
 import { sdpIn } from './sdp-in.ts'
 
-export type TalkDeps = Pick<CallDeps, 'telephony' | 'clock' | 'log' | 'stack' | 'forget'> & {
+export type TalkDeps = Pick<CallDeps, 'telephony' | 'clock' | 'log' | 'stack' | 'pins' | 'forget' | 'onRefreshed'> & {
   readonly live: LiveCall
   readonly dialog: SipDialog
   readonly acks: Acknowledgements
@@ -66,9 +68,12 @@ export function createTalk(deps: TalkDeps): Talk {
   const over = () => {
     const wasOver = isOver
     isOver = true
+    unfollow()
     if (!wasOver) book.over()
     return wasOver
   }
+  const unfollow = deps.onRefreshed?.(dialog.id, (sdp) => followRefresh(deps, sdp, book.described)) ?? nothing
+  dialog.auth ??= proofWithin(deps)
 
   answerRequests(deps, { notified: (notify) => referral.notified(notify), bye, ...book })
   function bye(request: RequestIn | undefined, reason: string): void {
@@ -101,12 +106,29 @@ export function createTalk(deps: TalkDeps): Talk {
     leave() {
       if (isOver || !deps.forget || !book.leave()) return false
       isOver = true
+      unfollow()
       referral.close()
       deps.forget(dialog.id)
       return true
     },
     sendDtmf: (digits) => !isOver && pressByInfo !== null && pressByInfo(digits),
   }
+}
+
+const nothing = (): void => undefined
+
+/** A peer that called us may ask for a password within its call, too. Absent: there is none for it. */
+function proofWithin({ trunk, pins, first }: TalkDeps): SipDialog['auth'] {
+  const password = first.source_address === undefined ? null : authAt(trunk, first.source_address, pins)
+  return password ? chooserOf(password) : undefined
+}
+
+/** As a re-INVITE of the peer is followed; what cannot be used leaves everything as it was. */
+function followRefresh({ live, log }: TalkDeps, sdp: string, described: () => void): void {
+  const read = live.media.readRefreshed(sdp)
+  if ('refused' in read) return log.info('the answer to a refresh is not followed', { details: read.refused })
+  live.media.use(read.session)
+  described()
 }
 
 /** Why, where the other side says it: `Reason: Q.850;cause=16;text="Normal call clearing"`. */

@@ -15,7 +15,7 @@ export type Limits = {
   readonly placedRequests: number
 }
 
-export type Core = Omit<DialogDeps, 'ask' | 'refuse' | 'ended'> & {
+export type Core = Omit<DialogDeps, 'ask' | 'refuse' | 'refreshed' | 'ended'> & {
   /** The address by which a peer reaches us. */
   readonly externalOf: (protocol: Protocol, remote: Endpoint) => Endpoint
   readonly dialogs: Dialogs

@@ -5,6 +5,7 @@ const phrases: Readonly<Record<number, string>> = {
   408: 'Request Timeout',
   422: 'Session Interval Too Small',
   481: 'Call/Transaction Does Not Exist',
+  482: 'Loop Detected',
   487: 'Request Terminated',
   491: 'Request Pending',
   500: 'Server Internal Error',

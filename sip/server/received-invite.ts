@@ -15,8 +15,8 @@ export type ReceivedInvite = {
   respond(draft: SipResponse): Promise<Reply>
   /** Over without the app's answer: refused, and the app told as of a CANCEL. */
   giveUp(status: number, cancel: SipRequest | null, headers?: readonly HeaderField[]): void
-  /** The transaction is gone. */
-  forget(): void
+  /** The transaction is gone: no answer reaches the peer, and the app is told as of a CANCEL. */
+  lost(): void
 }
 
 export function createReceivedInvite(
@@ -91,12 +91,19 @@ export function createReceivedInvite(
     over()
   }
 
+  function lost(): void {
+    if (isOver) return
+    const passage: Passage = { source: 'network', flow, transactionId, dialogId: dialogId(), isNew: false }
+    if (app.isOpen()) app.tell(cancelOf(request), passage)
+    forget()
+  }
+
   function forget(): void {
     end()
     if (dialog?.isEarly()) dialog.forget()
   }
 
-  return { respond, giveUp, forget }
+  return { respond, giveUp, lost }
 }
 
 const noDialog: Reply = { kind: 'refused', reason: 'no dialog can be made of this INVITE' }

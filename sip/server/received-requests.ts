@@ -106,7 +106,7 @@ export function createReceivedRequests(core: Core): ReceivedRequests {
     size: open.size,
     failed({ id }) {
       const entry = open.of(id)
-      if (entry?.invite) entry.invite.forget()
+      if (entry?.invite) entry.invite.lost()
       else open.forget(id)
     },
     appGone: (app) => refuseAll(open.all().filter((entry) => entry.app === app)),

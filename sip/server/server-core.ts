@@ -42,6 +42,8 @@ export type ServerCore = {
   appGone(app: App): void
   /** See SipServer. */
   forget(dialogId: string): void
+  /** See SipServer. */
+  onRefreshed(dialogId: string, told: (description: string) => void): () => void
   readonly sizes: () => { readonly dialogs: number; readonly open: number; readonly placed: number }
   /** All that is open is refused, canceled and hung up; nothing is waited for. Answers how much there was. */
   hangUp(): number
@@ -53,10 +55,12 @@ export function createServerCore(options: CoreOptions): ServerCore {
   const { log } = options
   const dialogs = createDialogs()
   const shared = sharedOf(options)
+  const refreshes = new Map<string, (description: string) => void>()
   const dialogDeps: DialogDeps = {
     ...shared,
     ask: (transaction, dialog) => received.ask(transaction, dialog),
     refuse: (transaction, status, headers) => received.refuse(transaction, status, headers),
+    refreshed: (dialogId, description) => refreshes.get(dialogId)?.(description),
     ended: dialogs.remove,
   }
   const makers = createDialogMakers(dialogDeps, dialogs)
@@ -89,6 +93,10 @@ export function createServerCore(options: CoreOptions): ServerCore {
       for (const dialog of dialogs.all()) if (dialog.app === app) dialog.end('the app is gone', false)
     },
     forget: (dialogId) => dialogs.named(dialogId)?.forget(),
+    onRefreshed(dialogId, told) {
+      refreshes.set(dialogId, told)
+      return () => void (refreshes.get(dialogId) === told && refreshes.delete(dialogId))
+    },
     sizes: () => ({ dialogs: dialogs.size(), open: received.size(), placed: placed.size() }),
     hangUp() {
       const ended = received.size() + placed.close() + dialogs.size()
@@ -100,7 +108,7 @@ export function createServerCore(options: CoreOptions): ServerCore {
   }
 }
 
-type Shared = Omit<DialogDeps, 'ask' | 'refuse' | 'ended'> & Pick<Core, 'externalOf'>
+type Shared = Omit<DialogDeps, 'ask' | 'refuse' | 'refreshed' | 'ended'> & Pick<Core, 'externalOf'>
 
 function sharedOf(options: CoreOptions): Shared {
   const { clock, log, newId, newTag, random, timing, externalOf, resolve, transactions } = options

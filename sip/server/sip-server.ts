@@ -59,6 +59,8 @@ export type SipServer = {
   readonly identities: ClientIdentities
   /** A dialog that goes on elsewhere, by the name that apps have for it: no more is sent in it. Nothing where it is not known. */
   forget(dialogId: string): void
+  /** Tells what the peer of this dialog answers to refreshes that the server sends by itself, until it is let go of. */
+  onRefreshed(dialogId: string, told: (description: string) => void): () => void
   readonly sizes: () => ReturnType<ServerCore['sizes']> & {
     readonly transactions: number
     readonly connections: number
@@ -141,6 +143,7 @@ export async function createSipServer(options: SipServerOptions): Promise<SipSer
     listening: network.transports().listening,
     identities,
     forget: core.forget,
+    onRefreshed: core.onRefreshed,
     sizes: () => sizesOf(parts),
     close: () => (closing ??= closeAll(parts)),
   }

@@ -104,7 +104,13 @@ export async function openEdgeScene(
     clock,
     log,
     strangers,
-    options: { random: () => 0.5, identities: server.identities, forget: server.forget, ...options },
+    options: {
+      random: () => 0.5,
+      identities: server.identities,
+      forget: server.forget,
+      onRefreshed: server.onRefreshed,
+      ...options,
+    },
   }).catch(async (error: unknown) => {
     ticker.close()
     await Promise.all([server.close(), bus.close()])

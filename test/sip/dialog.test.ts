@@ -235,19 +235,21 @@ test('CSeq grows by one with each request, or to what the app wants (§12.2.1.1)
   t.same(cseqsOf(dialog), ['11 INFO', '12 OPTIONS', '20 INFO', '21 INFO'])
 })
 
-test('a request whose CSeq is not higher is refused with 500 and not told (§12.2.2)', async (t) => {
+test('a request whose CSeq is not higher is not told: an older one is refused with 500 (§12.2.2), the same by another way with 482 (§8.2.2.2)', async (t) => {
   const dialog = calledAndAnswered()
+  const looped = arrive(dialog, 'INVITE', 1, { headers: [contact('sip:peer@192.0.2.9')] })
   const first = arrive(dialog, 'INFO', 5)
   const again = arrive(dialog, 'INFO', 5)
+  const other = arrive(dialog, 'OPTIONS', 5)
   const older = arrive(dialog, 'BYE', 4)
   const next = arrive(dialog, 'INFO', 9)
   t.same(
-    [first, again, older, next].map((id) => isAsked(dialog, id)),
-    [true, false, false, true],
+    [looped, first, again, other, older, next].map((id) => isAsked(dialog, id)),
+    [false, true, false, false, false, true],
   )
   t.same(
-    [again, older].map((id) => statusOf(dialog, id)),
-    [500, 500],
+    [looped, again, other, older].map((id) => statusOf(dialog, id)),
+    [482, 482, 500, 500],
   )
   t.equal(dialog.state().name, 'confirmed', 'an old BYE ends nothing')
 })
@@ -543,6 +545,16 @@ test('who refreshes does so at half time: by UPDATE where the peer takes it, els
   hear(invite, 200, [expires('200;refresher=uac')])
   t.equal(headerOf(invite.all('sendAck').at(-1)!.request, 'CSeq'), '11 ACK', 'the app does not hear of it')
   t.equal(invite.all('tell').length, 0)
+  t.equal(invite.all('followRefresh').length, 0, 'nothing was described')
+  invite.clock.advance(100_000)
+  const { sequence, request } = invite.all('send').at(-1)!
+  const moved = { ...toUs(request, 200, [expires('200;refresher=uac'), isSdp]), body: sdp(2) }
+  invite.feed({ type: 'response', sequence, response: moved, flow })
+  t.same(
+    invite.all('followRefresh').map(({ description }) => description),
+    [Buffer.from(sdp(2)).toString()],
+    'what the peer describes anew is followed (§14.1)',
+  )
 })
 
 test('a session that the peer does not refresh is ended a little before its time (RFC 4028 §10)', async (t) => {

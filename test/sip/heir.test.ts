@@ -8,6 +8,7 @@ import { DialogFacts } from '../../model/sip-dialog.ts'
 import { dialogFactsOf, movedTo } from '../../sip/call/dialog-facts.ts'
 import { headerOf, headersOf } from '../../sip/server/message/header-fields.ts'
 import type { SipRequest } from '../../sip/server/message/message.ts'
+import { createHandClock } from '../fake/hand-clock.ts'
 import { trunkOf } from '../fake/telephony-port.ts'
 import { until } from '../scenes/in-time.ts'
 import { openEdgeScene, passing, type EdgeScene } from '../scenes/sip-edge-scene.ts'
@@ -17,8 +18,8 @@ import { fakeTls } from '../scenes/tls.ts'
 const sdp = 'v=0\r\no=- 7 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 40000 RTP/AVP 0\r\n'
 
 /** A call that came in and talks. */
-async function talking(scene: EdgeScene, headers: readonly string[] = []) {
-  scene.telephony.trunks = [trunkOf({})]
+async function talking(scene: EdgeScene, headers: readonly string[] = [], trunk = trunkOf({})) {
+  scene.telephony.trunks = [trunk]
   const call = scene.peer.invite({ body: sdp, headers })
   await call.answered()
   const callId = await scene.begun()
@@ -57,6 +58,43 @@ test('a dialog is kept from the answer to the BYE, and moves with its peer', asy
   t.equal((await call.request('BYE')).status, 200)
   await until(() => telephony.kept.size === 0)
   await scene.command(callId, { type: 'close', reason: 'completed' })
+})
+
+test('a peer that answers a refresh of ours with another description is followed, as by its own re-INVITE', async (t) => {
+  const clock = createHandClock()
+  const scene = await openEdgeScene(t, { server: { clock } })
+  const { callId, dialog } = await talking(scene, ['Supported: timer', 'Session-Expires: 90;refresher=uas'])
+  t.equal(dialog.talk?.audio.packetMs, 20)
+  clock.advance(45_000)
+  const refresh = await scene.peer.request('INVITE')
+  scene.peer.answer(refresh, 200, { body: `${sdp.replace('7 1', '7 2')}a=ptime:40\r\n` })
+  await scene.peer.request('ACK')
+  await until(() => scene.telephony.kept.get(callId)?.talk?.audio.packetMs === 40)
+  await scene.command(callId, { type: 'close', reason: 'completed' })
+})
+
+test('a peer that called us and asks for the password within its call gets it, where it is one of the trunk', async (t) => {
+  const scene = await openEdgeScene(t)
+  const { peer } = scene
+  const gateways = [{ host: '127.0.0.1', port: peer.port }]
+  const { callId } = await talking(scene, [], trunkOf({ gateways, username: 'alice' }, 'secret'))
+  const closing = scene.command(callId, { type: 'close', reason: 'completed' })
+  const first = await peer.request('BYE')
+  const challenge = ['WWW-Authenticate: Digest realm="carrier", nonce="n1", qop="auth"']
+  peer.answer(first, 401, { headers: challenge })
+  const second = await peer.request('BYE')
+  t.match(headerOf(second, 'Authorization'), /username="alice"/)
+  t.equal(numberIn(second), numberIn(first) + 1)
+  peer.answer(second, 200)
+  await closing
+
+  const others = await openEdgeScene(t)
+  const known = await talking(others, [], trunkOf({ username: 'alice' }, 'secret'))
+  const ending = others.command(known.callId, { type: 'close', reason: 'completed' })
+  others.peer.answer(await others.peer.request('BYE'), 401, { headers: challenge })
+  await ending
+  await until(() => others.edge.health().calls === 0)
+  t.equal(others.server.sizes().open, 0, 'a stranger who asks for it gets nothing, and the call is over')
 })
 
 test('a dialog with a header that no row can hold is not kept, since it would keep those of other calls from being written', (t) => {

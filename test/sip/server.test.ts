@@ -155,6 +155,16 @@ for (const protocol of ['udp', 'tcp'] as const)
     })
   })
 
+test('an INVITE whose answer cannot be sent is told to the app like a CANCEL', async (t) => {
+  const { app, wire } = await scene(t, { protocol: 'tcp' })
+  wire.ask('INVITE', { ...freshCall(), cseq: 1, body: sdp() })
+  const { req, res } = await app.next('invite')
+  const canceled = new Promise<Loose>((resolve) => req.once('cancel', resolve))
+  await wire.close()
+  res.send(180)
+  t.equal((await canceled).method, 'CANCEL')
+})
+
 test('CANCEL', async (t) => {
   const stage = await scene(t)
   const { app, wire } = stage

@@ -568,6 +568,22 @@ test('beyond the limit new requests are answered 503 with Retry-After; those wit
   await t.rejects(ask(layer, 'OPTIONS'), { name: 'TransportError' })
 })
 
+test('requests that are kept are bounded by their bytes as well', async (t) => {
+  const request = (index: number) => arriving('INVITE', `z9hG4bK${index}`, '', `call${index}`)
+  const { headers, body } = request(0)
+  const bytes = headers.reduce((sum, { name, value }) => sum + name.length + value.length, body.length)
+  const layer = createLayer({ maxServerBytes: 3 * bytes })
+  for (let index = 0; index < 5; index += 1) layer.transactions.receive(request(index), flowBy('tcp'))
+  t.equal(layer.told.request.length, 3)
+  t.same(answerTimes(layer.wire.sent, 503).length, 2)
+  // Of who was refused nothing but the wait for an ACK is left: it makes room.
+  for (const transaction of layer.told.request)
+    transaction.respond(responseTo(transaction.request, { status: 486, reason: 'Busy Here', toTag: 'busy' }))
+  layer.transactions.receive(request(5), flowBy('tcp'))
+  layer.transactions.receive({ ...request(6), body: new Uint8Array(2 * bytes) }, flowBy('tcp'))
+  t.equal(layer.told.request.length, 4, 'what is larger than all the room there is is refused')
+})
+
 test('a core that throws harms nobody', async (t) => {
   const clock = createHandClock()
   const more = {

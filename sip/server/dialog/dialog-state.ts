@@ -30,6 +30,8 @@ export type DialogState = {
   readonly localSequence: number
   /** Of the last one that came; null: none. */
   readonly remoteSequence: number | null
+  /** Of the request that had it; null: none has come. */
+  readonly remoteMethod: string | null
   /** The last way something came or went. */
   readonly flow: Flow
   /** A NAT stands before the peer: see seen-peer.ts. */
@@ -148,6 +150,7 @@ export function stateOfReceived({ transactionId, invite, response, flow, firstRS
     remoteTarget: contact,
     localSequence: 0,
     remoteSequence: sequence,
+    remoteMethod: 'INVITE',
     flow,
     isTranslated: isTranslatedCaller(invite, flow),
     publicName: publicNameIn(response),
@@ -181,6 +184,7 @@ export function stateOfPlaced(invite: SipRequest, response: SipResponse, flow: F
     remoteTarget: contactIn(response) ?? invite.uri,
     localSequence: cseqOf(invite)?.number ?? 0,
     remoteSequence: null,
+    remoteMethod: null,
     flow,
     isTranslated: isTranslatedCallee(response, flow),
     publicName: publicNameIn(invite),

@@ -31,6 +31,8 @@ export type DialogDeps = {
   readonly ask: (transaction: ServerTransaction, dialog: Dialog) => void
   /** Answers by ourselves. */
   readonly refuse: (transaction: ServerTransaction, status: number, headers: readonly HeaderField[]) => void
+  /** The peer has answered a refresh of ours with this description. */
+  readonly refreshed: (dialogId: string, description: string) => void
   /** The dialog is terminated: nobody finds it any more. */
   readonly ended: (dialog: Dialog) => void
 }
@@ -142,6 +144,8 @@ export function createDialog(deps: DialogDeps, { id, app, state: first }: Dialog
         return
       case 'tell':
         return app.tell(deed.message, { ...deed.passage, dialogId: id, isNew: false })
+      case 'followRefresh':
+        return deps.refreshed(id, deed.description)
       case 'reply':
         return reply(deed.command, replyOf(deed.reply))
       case 'answerHere':

@@ -83,6 +83,8 @@ export type Deed =
   | { readonly do: 'sendAck'; readonly command: string | null; readonly request: SipRequest }
   | { readonly do: 'sendAckAgain' }
   | { readonly do: 'tell'; readonly message: SipMessage; readonly passage: Told }
+  /** The peer has answered a refresh of ours with this description, which may be another one than before. */
+  | { readonly do: 'followRefresh'; readonly description: string }
   | { readonly do: 'reply'; readonly command: string; readonly reply: DialogReply }
   /** The app's request is not sent at all; the app reads this like an answer of the peer. */
   | {

@@ -214,7 +214,7 @@ function refreshOf({ peerTakesUpdate, description }: DialogState): Pick<RequestP
 
 function refreshed(state: DialogState, method: string, response: SipResponse, way: Way): Step {
   const { status } = response
-  if (status < 300) return method === 'INVITE' ? acknowledge(state, null, null) : stay(state)
+  if (status < 300) return method === 'INVITE' ? acknowledgeRefresh(state, descriptionIn(response)) : stay(state)
   if (!isAlive(state)) return stay(state)
   if (status === 491) return to(state, start('refreshAgain', glareWait(state, way)))
   const isRefused = method === 'UPDATE' && [405, 501, 401, 407].includes(status)
@@ -224,6 +224,12 @@ function refreshed(state: DialogState, method: string, response: SipResponse, wa
   const lengthened = wanted && next.session ? withSession(next, { ...next.session, seconds: wanted }) : stay(next)
   return followedBy(lengthened, (one) => to(one, again))
 }
+
+/** What the peer answers may differ from what it said before: it has moved, holds, or is back. §14.1, RFC 3264 §8. */
+const acknowledgeRefresh = (state: DialogState, description: string | null): Step =>
+  followedBy(acknowledge(state, null, null), (next) =>
+    description === null ? stay(next) : to(next, { do: 'followRefresh', description }),
+  )
 
 /** §14.1: who made the Call-ID waits 2.1 to 4 s, the other up to 2 s, in steps of 10 ms. Of a dialog of another process nobody knows who did. */
 function glareWait({ role, isInherited }: DialogState, { chance }: Way): number {

@@ -43,13 +43,17 @@ const maxWaiting = 16
 
 export type Arrived = { readonly transactionId: string; readonly request: SipRequest; readonly flow: Flow }
 
-/** CSeq of what comes only grows. §12.2.2. */
+/**
+ * CSeq of what comes only grows. What is lower is out of order (§12.2.2). The very request of before in another transaction has come by two ways, or in a
+ * loop, as one outside of dialogs (§8.2.2.2); another one of its number is out of order as well, as each has a number of its own (§12.2.1.1).
+ */
 export function takeRequest(state: DialogState, arrived: Arrived, way: Way): Step {
   const { transactionId, request, flow } = arrived
   const sequence = cseqOf(request)?.number ?? 0
-  const { remoteSequence } = state
+  const { remoteSequence, remoteMethod } = state
+  if (sequence === remoteSequence && request.method === remoteMethod) return to(state, refuse(transactionId, 482))
   if (remoteSequence !== null && sequence <= remoteSequence) return to(state, refuse(transactionId, 500, retryAfter(0)))
-  const next = { ...state, remoteSequence: sequence, flow }
+  const next = { ...state, remoteSequence: sequence, remoteMethod: request.method, flow }
   if (request.method === 'BYE') return takeBye(next, transactionId)
   if (state.name === 'ending') return to(next, refuse(transactionId, 481))
   if (movesTarget(request.method)) return takeOffer(next, arrived, way)

@@ -19,6 +19,8 @@ export type ServerDeps = {
   readonly handlers: TransactionHandlers
   /** Beyond it new requests are answered 503; those within a dialog may be a quarter more, so that calls can be ended. */
   readonly maxServers: number
+  /** The same for the bytes of all requests that are kept. */
+  readonly maxServerBytes: number
   newId(): string
   guarded(action: () => void): void
 }
@@ -48,14 +50,19 @@ function createTable(deps: ServerDeps) {
   const merged = new Map<string, Server>()
   /** INVITEs of no call that were refused, the oldest first: of them nothing is left but the wait for an ACK. */
   const refused = new Set<Server>()
+  let bytes = 0
 
   return {
     servers,
+    bytes: () => bytes,
     merged,
     create(request: SipRequest, flow: Flow, key: string, mergeKey: string | null): Server {
+      const weight = weightOf(request)
+      bytes += weight
       const server = createServer(deps, request, flow, {
         refused: () => void refused.add(server),
         forget() {
+          if (servers.get(key) === server) bytes -= weight
           servers.delete(key)
           refused.delete(server)
           if (mergeKey !== null && merged.get(mergeKey) === server) merged.delete(mergeKey)
@@ -76,13 +83,14 @@ function createTable(deps: ServerDeps) {
       servers.clear()
       merged.clear()
       refused.clear()
+      bytes = 0
     },
   }
 }
 
 export function createServerTransactions(deps: ServerDeps): ServerTransactions {
   const { handlers } = deps
-  const { servers, merged, create, makeRoom, close } = createTable(deps)
+  const { servers, merged, bytes, create, makeRoom, close } = createTable(deps)
 
   function begin(request: SipRequest, flow: Flow, key: string): void {
     const mergeKey = mergeKeyOf(request)
@@ -125,15 +133,17 @@ export function createServerTransactions(deps: ServerDeps): ServerTransactions {
     const heard = isOfInvite(request) || (handlers.hears?.(request, flow, isDecided) ?? true)
     if (heard === false) return
     if (heard !== true) return void heard.then(() => deps.guarded(() => receive(request, flow, true)))
-    if (isFull(request) && !makeRoom()) return refuse(deps, request, flow)
+    while (isFull(request)) if (!makeRoom()) return refuse(deps, request, flow)
     if (request.method === 'CANCEL') cancel(request, flow, key)
     else begin(request, flow, key)
   }
 
   const isOfInvite = (request: SipRequest): boolean =>
     request.method === 'CANCEL' && servers.has(serverKeyOf(request, 'INVITE') ?? '')
-  const isFull = (request: SipRequest): boolean =>
-    servers.size >= deps.maxServers * (tagOf(request, 'To') === null && request.method !== 'CANCEL' ? 1 : reserve)
+  const isFull = (request: SipRequest): boolean => {
+    const share = tagOf(request, 'To') === null && request.method !== 'CANCEL' ? 1 : reserve
+    return servers.size >= deps.maxServers * share || bytes() + weightOf(request) > deps.maxServerBytes * share
+  }
 
   return {
     receive: (request, flow) => receive(request, flow),
@@ -144,6 +154,10 @@ export function createServerTransactions(deps: ServerDeps): ServerTransactions {
     },
   }
 }
+
+/** Bytes that a transaction keeps of its request. */
+const weightOf = ({ size, headers, body }: SipRequest): number =>
+  size ?? headers.reduce((sum, { name, value }) => sum + name.length + value.length, body.length)
 
 function refuse({ transports, newId }: ServerDeps, request: SipRequest, flow: Flow): void {
   const headers = [{ name: 'Retry-After', value: String(retryAfterSeconds) }]

@@ -12,6 +12,8 @@ import type { TransactionHandlers, Transactions } from './transaction.ts'
 export type TransactionLimits = Timing & {
   readonly maxClients: number
   readonly maxServers: number
+  /** Of the requests that came in and are kept. */
+  readonly maxServerBytes: number
 }
 
 /** RFC 3261 §17.1.1.1 and §17.1.2.2; ringing: longer than any phone rings. */
@@ -22,6 +24,7 @@ export const defaultTransactionLimits: TransactionLimits = {
   ringing: 600_000,
   maxClients: 20_000,
   maxServers: 20_000,
+  maxServerBytes: 64 << 20,
 }
 
 export type TransactionsOptions = {
@@ -46,9 +49,18 @@ export function createTransactions(options: TransactionsOptions): Transactions {
       log.error('a SIP transaction failed', { error })
     }
   }
-  const { maxClients, maxServers } = timing
+  const { maxClients, maxServers, maxServerBytes } = timing
   const clients = createClientTransactions({ clock, transports, timing, maxClients, newId, newBranch, guarded })
-  const servers = createServerTransactions({ clock, transports, timing, maxServers, handlers, newId, guarded })
+  const servers = createServerTransactions({
+    clock,
+    transports,
+    timing,
+    maxServers,
+    maxServerBytes,
+    handlers,
+    newId,
+    guarded,
+  })
 
   function receive(message: SipRequest | SipResponse, flow: Flow): void {
     if (message.kind === 'request') return servers.receive(message, flow)
