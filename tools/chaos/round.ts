@@ -54,6 +54,9 @@ export type RoundReport = {
 const patience = 45_000
 const settleWithin = 30_000
 const lookEvery = 250
+const lookAtTalkEvery = 1_000
+/** Ms. Longer than any pause for thought. */
+const nobodyTalks = 20_000
 const firstHeardWithin = 15_000
 const oneMillion = 1e6
 const attempts = 3
@@ -72,8 +75,9 @@ export async function runRound(deps: RoundDeps, round: PlannedRound): Promise<Ro
   // A process that drains is back when its calls have ended: nobody waits for it here.
   const mended = pause(round.lasts).then(() => blow.mend())
   mended.catch(() => undefined)
-  const deadline = performance.now() + longestTalk(turns) + round.lasts + patience
-  const ends = await Promise.all(placed.map((caller) => endOf(caller, deadline)))
+  const talkTime = longestTalk(turns) + round.lasts
+  const deadline = performance.now() + talkTime + patience
+  const ends = await Promise.all(placed.map((caller) => endOf(caller, deadline, deadline + 2 * talkTime)))
   const cpu = cost.perCallSecond(
     cpuByRole(cluster),
     ends.map((end) => end?.at ?? deadline),
@@ -171,15 +175,23 @@ async function placeAgain(place: () => Promise<Caller>): Promise<Caller> {
 
 type End = { readonly how: string; readonly at: number }
 
-/** Null: it had to be given up. */
-async function endOf(caller: Caller, deadline: number): Promise<End | null> {
+/**
+ * Null: it had to be given up. One that still talks at its deadline has until the latest: an agent that a busy machine keeps from understanding asks
+ * again and again.
+ */
+async function endOf(caller: Caller, deadline: number, latest: number): Promise<End | null> {
   const late = new AbortController()
-  const waiting = pause(Math.max(0, deadline - performance.now()), null, { signal: late.signal }).catch(() => null)
-  const end = await Promise.race([caller.ended, waiting])
+  const within = (ms: number): Promise<null> => pause(Math.max(0, ms), null, { signal: late.signal }).catch(() => null)
+  let end = await Promise.race([caller.ended, within(deadline - performance.now())])
+  while (end === null && performance.now() < latest && isTalking(caller))
+    end = await Promise.race([caller.ended, within(lookAtTalkEvery)])
   late.abort()
   if (end) caller.talk.stop()
   return end
 }
+
+/** The last of them is the one that lasts. */
+const isTalking = ({ talk }: Caller): boolean => (talk.silences().at(-1)?.ms ?? 0) < nobodyTalks
 
 function seenOf(
   caller: Caller,
