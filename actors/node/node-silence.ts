@@ -35,6 +35,13 @@ export type NodeSilence = {
 export const silentAfter = 350
 /** Ms, of a node that listens: it is busy, or stands still, or its machine is gone and the bus has not noticed yet. */
 export const frozenAfter = 1_000
+/**
+ * Ms, of one that was taken for dead and came back: each time twice as long as before, up to this. On a machine that has too much to do processes would
+ * rob each other, over and over, of calls that cost more to begin anew than to wait for.
+ */
+export const longestPatience = 4_000
+/** Ms after which it is like any other again. */
+const forgivenAfter = 60_000
 /** Ms after which a node is asked: two beats have not come. */
 const askedAfter = 200
 /** Ms after which whoever can takes what the first should have taken. */
@@ -53,6 +60,9 @@ type Known = {
   hasLeft: boolean
   /** As late as this process had been by `at`, in all. */
   late: number
+  /** Ms. */
+  patience: number
+  cameBackAt: number
 }
 
 export function createNodeSilence(): NodeSilence {
@@ -68,7 +78,7 @@ export function createNodeSilence(): NodeSilence {
   const isSilent = (node: Known): boolean => {
     const quiet = reachedAt - node.at
     if (node.beat.leaves || (node.hasLeft && quiet >= silentAfter)) return true
-    return quiet - (late - node.late) >= frozenAfter
+    return quiet - (late - node.late) >= node.patience
   }
   const lives = (node: Known, at: number): void => {
     node.at = Math.max(node.at, at)
@@ -90,6 +100,7 @@ export function createNodeSilence(): NodeSilence {
         silentSince: beat.leaves ? (before?.silentSince ?? null) : null,
         hasLeft: false,
         late,
+        ...patienceAfter(before, at),
       })
     },
     answered(nodeId, at) {
@@ -130,6 +141,14 @@ export function createNodeSilence(): NodeSilence {
       return firstOf(callId, candidates) === self || candidates.length === 0
     },
   }
+}
+
+const patienceAfter = (before: Known | undefined, at: number): Pick<Known, 'patience' | 'cameBackAt'> => {
+  const known =
+    before && at - before.cameBackAt < forgivenAfter ? before : { patience: frozenAfter, cameBackAt: -Infinity }
+  const isBack = before !== undefined && before.silentSince !== null
+  if (!isBack) return { patience: known.patience, cameBackAt: known.cameBackAt }
+  return { patience: Math.min(longestPatience, 2 * known.patience), cameBackAt: at }
 }
 
 /** The same for all that know of the same candidates, and spread evenly over them. */

@@ -3,6 +3,7 @@ import { test } from 'tap'
 import {
   createNodeSilence,
   frozenAfter,
+  longestPatience,
   othersAfter,
   silentAfter,
   type NodeSilence,
@@ -53,6 +54,27 @@ test('a node that listens and says nothing is busy: it has a second, and one tha
   t.same(silence.sightings().silent, [anna], 'its calls are others’ until it beats')
 })
 
+test('a busy node that was taken for dead and came back has twice as long the next time, until it was well for a minute; one that ended has not', async (t) => {
+  const silence = createNodeSilence()
+  let now = 0
+  silence.beat(anna, beat, now)
+  const silentFor = (): number => {
+    const from = now
+    while (silence.reached(now).length === 0) now += 100
+    return now - from
+  }
+  const patiences = []
+  for (let time = 0; time < 4; time++) {
+    patiences.push(silentFor())
+    silence.beat(anna, beat, now)
+  }
+  t.same(patiences, [frozenAfter, 2 * frozenAfter, longestPatience, longestPatience])
+  silence.left(anna, now)
+  t.equal(silentFor(), Math.ceil(silentAfter / 100) * 100)
+  for (let beats = 0; beats < 700; beats++) silence.beat(anna, beat, (now += 100))
+  t.equal(silentFor(), frozenAfter)
+})
+
 test('for as long as this process was late itself nobody’s silence counts, but of one that has ended', async (t) => {
   const silence = createNodeSilence()
   silence.beat(anna, beat, 0)
@@ -64,7 +86,7 @@ test('for as long as this process was late itself nobody’s silence counts, but
   t.same(silence.reached(frozenAfter + 299), [])
   t.same(silence.reached(frozenAfter + 300), [anna])
   silence.beat(anna, beat, 2_000)
-  t.same(silence.reached(2_000 + frozenAfter), [anna], 'what was before its beat is over')
+  t.same(silence.reached(2_000 + 2 * frozenAfter), [anna], 'what was before its beat is over')
 })
 
 test('while the own bus is away nobody is silent and nobody is heard; after it the others have time to come back', async (t) => {
