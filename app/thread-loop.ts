@@ -1,11 +1,13 @@
 /** Owns how much of its time a media thread works: its event loop tells, and the sleep between its slots, which that takes for work. */
-import type { Worker } from 'node:worker_threads'
 import { readGauges } from './media-gauges.ts'
 
 /** Ms since the thread began. */
 export type Loop = { readonly active: number; readonly idle: number }
 
-export function loopOf({ performance: measured }: Pick<Worker, 'performance'>, gauges: SharedArrayBuffer): () => Loop {
+/** Of a Worker. */
+type Measured = { readonly performance: { readonly eventLoopUtilization: () => Loop } }
+
+export function loopOf({ performance: measured }: Measured, gauges: SharedArrayBuffer): () => Loop {
   return () => {
     const { active, idle } = measured.eventLoopUtilization()
     const slept = Math.min(active, readGauges(gauges).slept)

@@ -19,7 +19,7 @@ type Deps = {
   readonly now: () => number
   /** For when no slot is waited for. */
   readonly later: (ms: number, action: () => void) => Cancel
-  /** Told after each sleep: no meter of the event loop sees that the thread had nothing to do. */
+  /** Told after each sleep, as the event loop counts its waits, until the thread has a core again: it does not see these. */
   readonly slept: (ms: number) => void
   /** In the next turn of the event loop, behind all that has come until then; it does not wait for anything to come. */
   readonly nextTurn?: (action: () => void) => Cancel
@@ -51,10 +51,8 @@ export function createSlotSleep(deps: Deps): SlotSleep {
     goRound()
   }
   const sleepUntil = (due: number, time: number): void => {
-    const wanted = Math.min(due - time, longestSleep)
-    sleep(wanted)
-    // Beyond that it waits for a core, which is no rest.
-    slept(Math.min(wanted, now() - time))
+    sleep(Math.min(due - time, longestSleep))
+    slept(now() - time)
   }
   const run = (action: () => void): void => {
     waiting = null

@@ -1,6 +1,8 @@
 /** A media thread that sleeps from slot to slot: what comes meanwhile, what does not, and what becomes of times of arrival. */
 import { createSocket } from 'node:dgram'
 import { test } from 'tap'
+import { createGauges, createSleptGauge } from '../../app/media-gauges.ts'
+import { busyMeterOf, loopOf } from '../../app/thread-loop.ts'
 import { createJitterBuffer } from '../../media/rtp/jitter-buffer.ts'
 import { createReception } from '../../media/rtp/rtcp/reception.ts'
 import { createSlotSleep } from '../../media/ticker/slot-sleep.ts'
@@ -9,7 +11,7 @@ import { createRandom } from '../fake/random.ts'
 import { openSleepingThread } from '../scenes/sleeping-thread.ts'
 
 /** An event loop: each turn takes what has come by then, and takes its time for it. */
-function createLoop({ perDatagram = 0, perTurn = Infinity } = {}) {
+function createLoop({ perDatagram = 0, perTurn = Infinity, oversleeps = 0 } = {}) {
   let now = 0
   let turn: (() => void) | null = null
   let arrivals: number[] = []
@@ -29,7 +31,7 @@ function createLoop({ perDatagram = 0, perTurn = Infinity } = {}) {
       turn = action
       return () => void (turn = null)
     },
-    sleep: (ms) => void (now += ms),
+    sleep: (ms) => void (now += ms + oversleeps),
   })
   return {
     ...sleep,
@@ -137,6 +139,24 @@ test('nobody sleeps for a beat that nobody follows, and what was to be done befo
   loop.timers.pop()?.action()
   t.equal(done.at(-1), 'late')
   t.equal(loop.timers.length, 0)
+})
+
+test('how much a thread works is told without its sleep, of which a wait for a core is a part as in the event loop', async (t) => {
+  const loop = createLoop({ oversleeps: 4 })
+  const ticker = createTicker(loop)
+  ticker.join(() => loop.pass(2))
+  const gauges = createGauges()
+  const tellSleep = createSleptGauge(gauges)
+  const read = loopOf({ performance: { eventLoopUtilization: () => ({ active: loop.now(), idle: 0 }) } }, gauges)
+  const busy = busyMeterOf(read)
+  t.equal(busy(), 0)
+  loop.runUntil(1_000)
+  for (const ms of loop.slept) tellSleep(ms)
+  const { active, idle } = read()
+  t.ok(Math.abs(active + idle - loop.now()) < 0.001)
+  t.ok(idle > 800, `${idle} of ${loop.now()}`)
+  t.ok(busy() < 0.2)
+  ticker.close()
 })
 
 /** As a thread sees them that looks every 5 ms. */
