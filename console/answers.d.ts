@@ -220,6 +220,14 @@ export type TrunkState = {
   realms?: { host: string; refused: string | null }[]
 }
 
+export type TrunkCheck = {
+  name: string
+  verdict: 'passed' | 'warned' | 'failed'
+  expected: string
+  got: string
+  mend: string | null
+}
+
 export type CallRefusal = {
   id: string
   direction: string

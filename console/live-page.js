@@ -96,7 +96,11 @@ function RowOf({ call, worker }) {
       'td',
       { 'data-label': 'Said last', class: 'said' },
       lastTurn
-        ? [h('span', { class: `who ${lastTurn.speaker}` }, whoOf(lastTurn)), ' ', h(Text, null, lastTurn.text)]
+        ? [
+            h('span', { class: `who ${lastTurn.speaker}` }, whoOf(lastTurn)),
+            h('span', { class: 'soft' }, ` turn ${call.turns} `),
+            h(Text, null, lastTurn.text),
+          ]
         : h('span', { class: 'soft' }, 'Nothing yet'),
     ),
     h(

@@ -8,6 +8,7 @@ import { Form } from './form.js'
 import { Badge, Empty, Failure, Loading, PageFrame, Table, Text } from './parts.js'
 import { usePlace } from './router.js'
 import { useHere } from './session.js'
+import { useAction } from './use-action.js'
 import { useLoaded } from './use-loaded.js'
 
 /** @typedef {import('./answers').Trunk} Trunk */
@@ -94,6 +95,52 @@ function TrunkCard({ trunk, changed }) {
         refused !== null &&
         h('p', { class: 'notice warn', key: host }, [h('strong', null, host), ' ', h(Text, null, refused)]),
     ),
+    mayChange && h(Examination, { trunk }),
+  ])
+}
+
+/** @type {Record<string, string>} */
+const verdicts = { passed: 'good', warned: 'warn', failed: 'bad' }
+
+/** What its settings say together, and what its gateways answer now. @param {{ trunk: Trunk }} props */
+function Examination({ trunk }) {
+  const { account } = useHere()
+  const [checks, setChecks] = useState(/** @type {import('./answers').TrunkCheck[] | null} */ (null))
+  const { run, isRunning, error } = useAction()
+  const examine = () =>
+    run(async () => {
+      const address = `/console/accounts/${account.id}/trunks/${trunk.id}/examination`
+      const answer = await ask(address, { method: 'POST' })
+      setChecks(/** @type {{ checks: import('./answers').TrunkCheck[] }} */ (answer).checks)
+    })
+  const failed = checks?.filter(({ verdict }) => verdict === 'failed').length ?? 0
+  return h('div', { class: 'stack' }, [
+    h('div', { class: 'actions' }, [
+      h(
+        'button',
+        { type: 'button', class: 'quiet', disabled: isRunning, onClick: examine },
+        isRunning ? 'Examining …' : 'Examine',
+      ),
+      h('span', { role: 'status', class: 'soft' }, [
+        checks !== null && !isRunning && (failed === 0 ? 'The trunk is sound.' : `${failed} of it needs mending.`),
+      ]),
+    ]),
+    h(Failure, { error }),
+    checks !== null &&
+      h(
+        'ul',
+        { class: 'plain-list', 'aria-label': 'What was looked at' },
+        checks.map(({ name, verdict, expected, got, mend }) =>
+          h('li', { key: name }, [
+            h(Badge, { tone: verdicts[verdict] ?? 'plain' }, verdict),
+            ' ',
+            h(Text, null, name),
+            ' ',
+            h(Text, { class: 'soft' }, got),
+            verdict !== 'passed' && h('p', { class: 'hint' }, h(Text, null, `Expected: ${expected}. ${mend ?? ''}`)),
+          ]),
+        ),
+      ),
   ])
 }
 

@@ -231,6 +231,8 @@ export type Telephony = {
    * two nodes have the same one.
    */
   keep(): Promise<{ readonly trunks: readonly TrunkAccess[]; readonly until: number }>
+  /** Null: the account has no such trunk. Absent: nobody's trunks are examined here. */
+  trunkOf?(accountId: AccountId, trunkId: TrunkId): Promise<TrunkAccess | null>
   /** Addresses of a name that calls of the trunk may come from: until it is told anew, for a day at most. */
   found(trunkId: TrunkId, source: { readonly name: string; readonly addresses: readonly string[] }): Promise<void>
   /** The first realms of a host stay; nothing of them is told again until the operator has them forgotten. */

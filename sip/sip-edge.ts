@@ -27,6 +27,7 @@ import type { MayReach } from './server/transport/reachable-targets.ts'
 import type { MessageTrail } from './message-trail.ts'
 import { connectStack, type Control } from './stack.ts'
 import type { Strangers } from './strangers.ts'
+import { answerExaminations } from './trunk/answer-examination.ts'
 import { createTrunkKeeper } from './trunk/trunk-keeper.ts'
 
 export type SipEdgeDeps = {
@@ -131,6 +132,7 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
     answerDial((request) => placeCall(placing, request), log),
     { queue },
   )
+  const examinations = answerExaminations({ ...deps, stack, pins, resolver, random })
   const heritage = openHeritage({ ...calls, isStopping: stopping, isEmbedded: identities !== undefined })
   const changes = bus.subscribe(trunksSubject, () => keeper.askSoon())
   ready.resolve({ arrivals })
@@ -140,6 +142,7 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
     isStopping = true
     dialing.close()
     changes.close()
+    examinations.close()
   }
   const end = async (grace: number) => {
     stop()

@@ -14,7 +14,7 @@ import type { SecretBox } from '../../store/secret-box.ts'
 import { createOneQuery } from '../../store/one-query.ts'
 import { findRouteFacts, type RouteFacts, type RouteQuestion } from '../../store/route-facts.ts'
 import type { Sql } from '../../store/sql.ts'
-import { listOutboundTrunks, noteCarrier, takeDial } from '../../store/telephony.ts'
+import { findTrunkRow, listOutboundTrunks, noteCarrier, takeDial } from '../../store/telephony.ts'
 import { isTrunkAddress, learnTrunkAddresses } from '../../store/trunk-addresses.ts'
 import { noteRealm } from '../../store/trunk-realms.ts'
 import { endTrunkTurns, takeTrunkTurns, writeTrunkState } from '../../store/trunk-states.ts'
@@ -28,7 +28,7 @@ import type { DestinationPolicy } from './destination-policy.ts'
 import { findRoute } from './find-route.ts'
 import { createReceiver, type Birthplace, type ReceiveDeps } from './receive-call.ts'
 import { createRefusalLog } from './refusal-log.ts'
-import { accessOfAll } from './trunk-access.ts'
+import { accessOf, accessOfAll } from './trunk-access.ts'
 
 export type TelephonyDeps = Pick<ReceiveDeps, 'wakeDeliveries'> & {
   readonly sql: Sql
@@ -124,6 +124,10 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
       const trunks = await taken
       if (trunks.length === maxKept) log.warn('this node looks after as many trunks as it may', { trunks: maxKept })
       return { trunks: accessOfAll(deps, trunks), until }
+    },
+    async trunkOf(accountId, trunkId) {
+      const row = await findTrunkRow(sql, accountId, trunkId)
+      return row && accessOf(deps, row)
     },
     found: (trunkId, source) => learnTrunkAddresses(sql, trunkId, { ...source, now: clock.now() }),
     learnRealm: (trunkId, news) => noteRealm(sql, trunkId, news, clock.now()),

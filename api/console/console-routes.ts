@@ -15,6 +15,7 @@ import { createConsolePage } from './console-page.ts'
 import { createEventStreams } from './event-streams.ts'
 import { createLiveCalls } from './live-calls.ts'
 import { addSupervisionRoutes } from './supervision-routes.ts'
+import { addTrunkExamination } from './trunk-routes.ts'
 
 /** Without sessions there is nobody who could use it. */
 export function addConsoleRoutes(app: Api, deps: ApiDeps, limit: RequestLimit, audit: AuditLog): void {
@@ -57,6 +58,7 @@ export function addConsoleRoutes(app: Api, deps: ApiDeps, limit: RequestLimit, a
     return c.json({ errors: deps.checkScript?.(text).slice(0, maxErrors) ?? [] }, 200)
   })
   if (deps.supervise) addSupervisionRoutes(app, { supervise: deps.supervise, audit, whoAsks })
+  addTrunkExamination(app, { ...deps, audit, whoAsks })
   app.get('/console/*', async (c) => {
     if (await who(c)) return page()(signalingUrlFor({ signalingUrl, publicUrl }, c.req.raw))
     const { pathname, search } = new URL(c.req.url)

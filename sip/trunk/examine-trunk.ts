@@ -6,6 +6,7 @@ import type { Clock } from '../../model/clock.ts'
 import type { TrunkAccess } from '../../model/telephony.ts'
 import { attempt } from '../call/attempt.ts'
 import { registrarsOf, type Gateway } from '../../model/trunk.ts'
+import type { TrunkCheck } from '../../model/trunk-check.ts'
 import { gatewayUri, optionsTo } from '../call/caller-id.ts'
 import type { PhoneLine } from '../../media/plane/phone-line.ts'
 import { createPhoneMedia, wishesOf } from '../call/phone-media.ts'
@@ -14,14 +15,6 @@ import type { Target } from '../server/transport/transport.ts'
 import type { RealmPins } from '../realm-pins.ts'
 import type { Answered, SipStack } from '../stack.ts'
 import { askBindings } from './registration.ts'
-
-export type TrunkCheck = {
-  readonly name: string
-  readonly verdict: 'passed' | 'warned' | 'failed'
-  readonly expected: string
-  readonly got: string
-  readonly mend: string | null
-}
 
 export type ExamineTrunkDeps = {
   readonly stack: SipStack
@@ -33,6 +26,8 @@ export type ExamineTrunkDeps = {
   readonly openLine: () => Promise<PhoneLine>
   readonly clock: Clock
   readonly newId: () => string
+  /** Who is told is no operator: where a name leads to is not theirs to know. */
+  readonly hidesAddresses?: true
 }
 
 export type TestCall = { readonly fromNumber: string; readonly toNumber: string }
@@ -62,12 +57,12 @@ export async function* examineTrunk(
   if (call && first) yield await tryCall(deps, { trunk, gateway: first }, call)
 }
 
-async function findGateway({ resolve }: ExamineTrunkDeps, gateway: Gateway): Promise<TrunkCheck> {
+async function findGateway({ resolve, hidesAddresses }: ExamineTrunkDeps, gateway: Gateway): Promise<TrunkCheck> {
   const check = { name: `${nameOf(gateway)} is found`, expected: 'at least one address' }
   try {
     const targets = await resolve(gatewayUri(gateway))
-    const got = targets.map(({ protocol, remote }) => `${protocol} ${remote.address} port ${remote.port}`).join(', ')
-    return { ...check, verdict: 'passed', got, mend: null }
+    const ways = targets.map(({ protocol, remote }) => `${protocol} ${remote.address} port ${remote.port}`)
+    return { ...check, verdict: 'passed', got: hidesAddresses ? 'yes' : ways.join(', '), mend: null }
   } catch (error) {
     const mend = 'mend the name in the trunk’s gateways, or the name server of this machine'
     return { ...check, verdict: 'failed', got: error instanceof Error ? error.message : String(error), mend }

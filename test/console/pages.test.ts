@@ -36,10 +36,10 @@ test('each page of the console', { skip }, async (t) => {
     for (const shown of pages)
       await t.test(`${shown.name}, ${look.name}`, async (t) => {
         await show(signed, scene.url + shown.path, shown.ready)
+        if (folder !== undefined) await keepPicture(signed, path.join(folder, `${shown.name}-${look.name}.png`), shown)
         if (look.judged !== null) t.same(await seriousFindings(signed.page, look.judged), [], 'everybody can use it')
         t.ok(...(await fits(signed)))
         if (look.judged === 'all') t.same(await keyboardFindings(signed.page), [], 'by keyboard alone')
-        if (folder !== undefined) await keepPicture(signed, path.join(folder, `${shown.name}-${look.name}.png`), shown)
       })
     t.same(signed.complaints, [], `in ${look.name} the browser complains of nothing`)
     await signed.page.context().close()
@@ -48,6 +48,21 @@ test('each page of the console', { skip }, async (t) => {
     const signed = await signIn('olive@example.com')
     await movesFocus(t, signed)
     await signed.page.context().close()
+  })
+
+  await t.test('a trunk is examined from its page, each finding with what mends it', async (t) => {
+    const { page, complaints } = await signIn('olive@example.com')
+    await page.goto(`${scene.url}/console/trunks`)
+    await page.getByRole('button', { name: 'Examine' }).first().click()
+    await page.getByRole('status').filter({ hasText: 'needs mending' }).waitFor()
+    const found = await page.getByRole('list', { name: 'What was looked at' }).textContent()
+    t.match(found, /passed is switched on yes/)
+    t.match(found, /no process of the service speaks SIP.*the operator switches it on by SIP=on/)
+    t.same(await seriousFindings(page), [])
+    const [entry] = await scene.sql`select result, actor_kind from audit_entries where action = 'trunk.examine'`
+    t.match(entry, { result: 'success' })
+    t.same(complaints, [])
+    await page.context().close()
   })
 
   await t.test('an account with nothing yet is told on each page what to do next', async (t) => {

@@ -119,6 +119,8 @@ export function createTelephonyPort(...trunks: TrunkAccess[]): TelephonyPort {
     carriedBy: async (callId, trunkId) => void port.carried.push({ callId, trunkId }),
     refused: (refusal) => void port.refusals.push(refusal),
     keep: async () => ({ trunks: port.trunks, until: Date.now() + 60_000 }),
+    trunkOf: async (accountId, trunkId) =>
+      port.trunks.find((trunk) => trunk.accountId === accountId && trunk.id === trunkId) ?? null,
     found: async (trunkId, source) => void port.sources.set(trunkId, [...(port.sources.get(trunkId) ?? []), source]),
     learnRealm: async (trunkId, news) => void port.realms.set(trunkId, [...(port.realms.get(trunkId) ?? []), news]),
     report: async (trunkId, state) => void port.reports.set(trunkId, state),

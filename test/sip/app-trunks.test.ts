@@ -1,6 +1,8 @@
 /** Trunks that are looked after: registered, refreshed, asked whether they answer, and reported. RFC 3261 §10, §11. */
 import { test, type Test } from 'tap'
+import { fromBytes, toBytes } from '../../model/bus-json.ts'
 import { trunksSubject } from '../../model/telephony.ts'
+import { examineSubject, TrunkChecks } from '../../model/trunk-check.ts'
 import type { TrunkSettings } from '../../model/trunk.ts'
 import { createGate } from '../../sip/trunk/gate.ts'
 import { grantedSeconds, longerSeconds, refreshAfter, retryAfter } from '../../sip/trunk/registration-plan.ts'
@@ -65,6 +67,27 @@ test('a trunk is registered with its password, refreshed in time and taken back 
   t.equal(headerOf(farewell, 'Expires'), '0')
   peer.answer(farewell, 200)
   await closed
+})
+
+test('whoever asks on the bus has a trunk of their account examined, and learns what mends it, but not where a name leads', async (t) => {
+  const settings = { register: true, qualify: false, username: 'line7' }
+  const { peer, trunk, bus, state } = await keepTrunk(t, settings, 'open sesame')
+  peer.answer(await peer.request('REGISTER'), 200)
+  await until(() => state()?.registration === 'registered')
+  const examine = async (accountId: string) => {
+    const asked = toBytes({ accountId, trunkId: trunk.id })
+    return TrunkChecks.parse(fromBytes(await bus.request(examineSubject, asked, { timeout: 30_000 }))).checks
+  }
+  const examined = examine(trunk.accountId)
+  peer.answer(await peer.request('OPTIONS'), 200)
+  peer.answer(await peer.request('REGISTER'), 403)
+  t.match(await examined, [
+    { name: `127.0.0.1:${peer.port} is found`, verdict: 'passed', got: 'yes' },
+    { name: `127.0.0.1:${peer.port} answers`, verdict: 'passed', got: /^200/ },
+    { name: 'the password is good', verdict: 'failed', got: /^403/, mend: /^see username, password/ },
+  ])
+  t.equal(await examine('another account'), null)
+  t.same(fromBytes(await bus.request(examineSubject, toBytes('no trunk'), { timeout: 30_000 })), { checks: null })
 })
 
 test('the realm that took the password first gets it again, no other does, and the change is told with how to accept it', async (t) => {

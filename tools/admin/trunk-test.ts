@@ -5,7 +5,7 @@ import type { AccountId, TrunkId } from '../../model/ids.ts'
 import { PhoneNumber } from '../../model/phone-number.ts'
 import { Problem } from '../../model/problem.ts'
 import type { RealmNews, TrunkAccess } from '../../model/telephony.ts'
-import type { Trunk } from '../../model/trunk.ts'
+import { settingChecksOf } from '../../model/trunk-check.ts'
 import { readSipUri } from '../../sip/server/message/uri.ts'
 import { createDnsResolver } from '../../sip/server/transport/dns-resolver.ts'
 import { destinationOf, resolveTargets } from '../../sip/server/transport/resolve-targets.ts'
@@ -46,7 +46,7 @@ export const trunkTestCommand: Command = {
       checks.push(check)
       for (const line of checkLinesOf(check, nameWidth)) database.print(line)
     }
-    for (const check of settingChecks(settings, workers)) told(check)
+    for (const check of settingChecksOf(settings, workers)) told(check)
     if (settings.direction !== 'inbound') await examine(database, { access, call, acceptsAny }, told)
     const failed = checks.some(({ verdict }) => verdict === 'failed')
     database.print(`\n${checkSummaryOf(checks)}: ${failed ? 'the trunk needs mending' : 'the trunk is sound'}`)
@@ -73,43 +73,6 @@ function testCallOf(number: string | undefined, workers: readonly Worker[]): Tes
   if (!fromNumber) throw new Problem('VALIDATION_FAILED', 'no worker of the trunk has an outbound number to call from')
   return { fromNumber, toNumber: number }
 }
-
-/** Each with what it takes for it to be good. */
-function settingChecks(trunk: Trunk, workers: readonly Worker[]): CheckReport[] {
-  const numbers = (field: 'inboundPhoneNumber' | 'outboundPhoneNumber'): string =>
-    workers.flatMap((worker) => worker[field] ?? []).join(', ')
-  const admission = [...(trunk.allowedAddresses ?? []), ...(trunk.passwordSet && trunk.username ? ['by password'] : [])]
-  const gateways = trunk.gateways ?? []
-  return [
-    judged('is switched on', trunk.isActive ? 'yes' : '', 'set isActive'),
-    judged('has workers', workers.map(({ name }) => name).join(', '), 'name them in workerIds'),
-    ...(trunk.direction === 'outbound'
-      ? []
-      : [
-          judged(
-            'workers with an inbound number',
-            numbers('inboundPhoneNumber'),
-            'set inboundPhoneNumber of the worker',
-          ),
-          judged('who may deliver calls', admission.join(', '), 'name the carrier’s addresses in allowedAddresses'),
-        ]),
-    ...(trunk.direction === 'inbound'
-      ? []
-      : [
-          judged(
-            'workers with an outbound number',
-            numbers('outboundPhoneNumber'),
-            'set outboundPhoneNumber of the worker',
-          ),
-          judged('has gateways', gateways.map(({ host }) => host).join(', '), 'name the carrier’s hosts in gateways'),
-        ]),
-  ]
-}
-
-const judged = (name: string, got: string, mend: string): CheckReport =>
-  got === ''
-    ? { name, verdict: 'failed', expected: 'at least one', got: 'no', mend }
-    : { name, verdict: 'passed', expected: 'at least one', got, mend: null }
 
 type Examined = { readonly access: TrunkAccess; readonly call: TestCall | null; readonly acceptsAny: boolean }
 
