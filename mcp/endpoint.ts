@@ -75,7 +75,7 @@ export function createMcpEndpoint(deps: EndpointDeps): Endpoint {
     const needed = missingScopes(messages, served, access)
     if (needed) return insufficientScope(told, needed)
     const asking = acceptingBoth(request)
-    const wrong = wrongParams(body)
+    const wrong = wrongParams(request, body)
     if (wrong) return wrong
     const quick = quickCallOf(asking, body)
     const answered = quick && (await served.answer?.(quick, { ...told, access, era: quick.era }, request.signal))

@@ -6,6 +6,7 @@
 import { z } from 'zod'
 import { issuesOf } from '../model/issues.ts'
 import { isObject } from '../model/json.ts'
+import { currentRevision } from './quick-call.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -24,7 +25,12 @@ export function meantMessage(message: unknown): unknown {
 const isMeant = ([name, value]: readonly [string, unknown]): boolean => value !== null || !optional.includes(name)
 
 /** Of methods that the library answers itself; it looks well at all others. */
-const shapes: ReadonlyMap<unknown, z.ZodType> = new Map<string, z.ZodType>([
+const ofAnyRevision: ReadonlyMap<unknown, z.ZodType> = new Map<string, z.ZodType>([
+  ['tools/list', z.looseObject({ cursor: z.string().optional() })],
+])
+/** The current revision has no `initialize`: there it is an unknown method, whatever its params. */
+const ofFormerRevisions: ReadonlyMap<unknown, z.ZodType> = new Map<string, z.ZodType>([
+  ...(ofAnyRevision as ReadonlyMap<string, z.ZodType>),
   [
     'initialize',
     z.looseObject({
@@ -33,13 +39,13 @@ const shapes: ReadonlyMap<unknown, z.ZodType> = new Map<string, z.ZodType>([
       clientInfo: z.looseObject({ name: z.string(), version: z.string() }),
     }),
   ],
-  ['tools/list', z.looseObject({ cursor: z.string().optional() })],
 ])
 
 /** Of one message, no batch. Null: the library is asked. */
-export function wrongParams(message: unknown): Response | null {
+export function wrongParams({ headers }: Request, message: unknown): Response | null {
   if (!isObject(message)) return null
   const { jsonrpc, id, method, params = {} } = message as Fields
+  const shapes = headers.get('mcp-protocol-version') === currentRevision ? ofAnyRevision : ofFormerRevisions
   const shape = jsonrpc === '2.0' && isId(id) && isObject(params) ? shapes.get(method) : undefined
   const parsed = shape?.safeParse(params)
   if (!parsed || parsed.success) return null

@@ -17,7 +17,8 @@ export type QuickCall = {
 type Fields = Readonly<Record<string, unknown>>
 
 const prefix = 'io.modelcontextprotocol/'
-const current = '2026-07-28'
+/** Of the protocol. */
+export const currentRevision = '2026-07-28'
 const legacy: ReadonlySet<string> = new Set(['2025-11-25', '2025-06-18', '2025-03-26'])
 
 /** Null: the library is asked. */
@@ -44,9 +45,9 @@ function modernOf(headers: Headers, meta: unknown, name: string): 'modern' | nul
   const keys = [`${prefix}protocolVersion`, `${prefix}clientInfo`, `${prefix}clientCapabilities`] as const
   if (!isObject(meta) || !isOnly(meta, ...keys)) return null
   const [version, client, capabilities] = keys.map((key) => meta[key])
-  const isSaid = version === current && isClient(client) && isObject(capabilities)
+  const isSaid = version === currentRevision && isClient(client) && isObject(capabilities)
   const isMeant =
-    headers.get('mcp-protocol-version') === current &&
+    headers.get('mcp-protocol-version') === currentRevision &&
     headers.get('mcp-method') === 'tools/call' &&
     headers.get('mcp-name') === name
   return isSaid && isMeant && Object.values(capabilities).every(isObject) ? 'modern' : null

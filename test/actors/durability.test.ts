@@ -74,15 +74,20 @@ test('a step that the database broke off is committed all the same', async (t) =
   t.match(await findCall(sql, call.accountId, call.callId), { outcome: 'canceled' })
 })
 
-/** A database that refuses so many transactions, from `break` on, as it does while it is away. */
+/** A database that refuses so many transactions and statements that write steps, from `break` on, as it does while it is away. */
 function createRefusingDatabase(sql: Sql, times: number) {
   let left = 0
   const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
-  const begin = (...given: unknown[]) =>
-    left-- > 0 ? Promise.reject(refused) : (Reflect.apply(sql.begin, sql, given) as Promise<unknown>)
+  const unlessRefused = (ask: () => unknown): unknown => (left-- > 0 ? Promise.reject(refused) : ask())
+  const begin = (...given: unknown[]) => unlessRefused(() => Reflect.apply(sql.begin, sql, given))
   const get = (_: Sql, key: string) => (key === 'begin' ? begin : (Reflect.get(sql, key) as unknown))
+  const apply = (_: Sql, self: unknown, given: unknown[]): unknown => {
+    const ask = (): unknown => Reflect.apply(sql as unknown as (...all: unknown[]) => unknown, self, given)
+    const writesSteps = Array.isArray(given[0]) && String(given[0].join('')).includes('insert into call_events')
+    return writesSteps ? unlessRefused(ask) : ask()
+  }
   return {
-    sql: new Proxy(sql, { get } as ProxyHandler<Sql>),
+    sql: new Proxy(sql, { get, apply } as ProxyHandler<Sql>),
     break: () => void (left = times),
     left: () => Math.max(0, left),
   }
