@@ -132,7 +132,8 @@ function flawOf({ status, error, isError, structuredContent, text }: Called, giv
   if (status >= 500) return 'the service broke'
   if (/\b(insert into|select \*|node_modules|postgres|\.ts:\d+)\b/i.test(text)) return 'it tells of the inside'
   if (error) return isObject(given) ? `an error of the protocol (${error.code})` : null
-  if (!isObject(given) && given !== undefined) return 'no arguments were taken for some'
+  // Null reads as absent.
+  if (!isObject(given) && given !== undefined && given !== null) return 'no arguments were taken for some'
   if (structuredContent === undefined) return 'no structured content'
   if (!isError) return null
   if (structuredContent.code === 'INTERNAL') return 'it failed'

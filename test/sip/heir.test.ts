@@ -70,7 +70,9 @@ test('a peer that answers a refresh of ours with another description is followed
   scene.peer.answer(refresh, 200, { body: `${sdp.replace('7 1', '7 2')}a=ptime:40\r\n` })
   await scene.peer.request('ACK')
   await until(() => scene.telephony.kept.get(callId)?.talk?.audio.packetMs === 40)
-  await scene.command(callId, { type: 'close', reason: 'completed' })
+  const closing = scene.command(callId, { type: 'close', reason: 'completed' })
+  scene.peer.answer(await scene.peer.request('BYE'), 200)
+  await closing
 })
 
 test('a peer that called us and asks for the password within its call gets it, where it is one of the trunk', async (t) => {
