@@ -3,7 +3,6 @@
  * (RFC 3261 §14.1, RFC 3264 §8). With its 2xx the dialog and the call's leg are here, and the talk goes on (talk.ts). Who is asking something itself (491)
  * is asked once more. Who refuses, or does not answer at once, is hung up (heir.ts).
  */
-import { randomInt } from 'node:crypto'
 import { pause } from '../../model/clock.ts'
 import { askingSequenceOf, type DialogFacts, type TalkFacts } from '../../model/sip-dialog.ts'
 import type { InheritedDialog, TakenCall, TrunkAccess } from '../../model/telephony.ts'
@@ -11,6 +10,7 @@ import type { PhoneCallLine } from '../../media/plane/media-plane.ts'
 import type { MediaSession } from '../../media/rtp/media-session.ts'
 import type { InvitationResult } from '../invitation.ts'
 import type { CallDeps } from '../live-calls.ts'
+import { glareWaitOf } from '../server/dialog/glare-wait.ts'
 import { tagIn } from '../server/message/address.ts'
 import type { SipDialog } from '../stack-types.ts'
 import { createAcknowledgements } from './acknowledgements.ts'
@@ -31,8 +31,6 @@ const answerWithin = 1_500
 /** Ms; the leg is connected when it is made. */
 const connectWithin = 10_000
 
-/** Ms until a peer is asked once more that was just asking something itself: who made the Call-ID waits longer. RFC 3261 §14.1, in steps of 10 ms. */
-const pendingWaits = { ours: [210, 400], theirs: [0, 200] } as const
 /** Numbers that the first try may have used, for challenges and longer sessions. */
 const numbersOfTry = 8
 
@@ -82,10 +80,8 @@ async function ask(deps: AskOverDeps, asked: Asked): Promise<TakenCall | null> {
 }
 
 /** The INVITE was the peer's, where we have not counted any. */
-function pendingWaitOf({ localSequence }: DialogFacts): number {
-  const [least, most] = pendingWaits[localSequence === 0 ? 'theirs' : 'ours']
-  return 10 * randomInt(least, most + 1)
-}
+const pendingWaitOf = ({ localSequence }: DialogFacts): number =>
+  glareWaitOf(localSequence === 0 ? 'theirs' : 'ours', Math.random())
 
 type Tried = TakenCall | 'pending' | null
 

@@ -25,6 +25,7 @@ import {
   type UnderWay,
 } from './dialog-state.ts'
 import { capabilities, descriptionIn, headersInDialog, withDefaults } from './draft-headers.ts'
+import { glareWaitOf } from './glare-wait.ts'
 import {
   alreadyAnswered,
   noDialog,
@@ -231,11 +232,9 @@ const acknowledgeRefresh = (state: DialogState, description: string | null): Ste
     description === null ? stay(next) : to(next, { do: 'followRefresh', description }),
   )
 
-/** §14.1: who made the Call-ID waits 2.1 to 4 s, the other up to 2 s, in steps of 10 ms. Of a dialog of another process nobody knows who did. */
-function glareWait({ role, isInherited }: DialogState, { chance }: Way): number {
-  const [least, most] = role === 'uac' ? [isInherited ? 0 : 2_100, 4_000] : [0, 2_000]
-  return least + Math.floor((chance * (most - least)) / 10) * 10
-}
+/** Of a dialog of another process nobody knows who made its Call-ID. */
+const glareWait = ({ role, isInherited }: DialogState, { chance }: Way): number =>
+  glareWaitOf(role === 'uas' ? 'theirs' : isInherited ? 'unknown' : 'ours', chance)
 
 /** A BYE of ours. `told`: the app hears of it as of one that nobody sent. Idempotent. */
 export function end(state: DialogState, reason: string, told: boolean, way: Way): Step {
