@@ -15,7 +15,7 @@ import {
   type PlacedCall,
 } from './open-loaded.ts'
 import type { ThreadProfile } from './own-profile.ts'
-import { openRawSipCaller } from '../../tools/callers/raw-sip-caller.ts'
+import { openRawSipCaller, type RawSipCaller } from '../../tools/callers/raw-sip-caller.ts'
 import { idle } from './read-profile.ts'
 import { placeSteadily } from './steady-calls.ts'
 import { printTable } from './table.ts'
@@ -62,15 +62,21 @@ const talking = (line: Line, engine: Kind['engine'], count: number): Kind => ({
   },
 })
 
+/** Of calls that say nothing, to an engine that says nothing. */
+async function openCaller(service: LoadedService, closing: AsyncDisposableStack): Promise<RawSipCaller> {
+  await service.ask('engine idle')
+  const { sipPort: port, called } = service.ready
+  const caller = await openRawSipCaller({ port, called, calling })
+  closing.defer(() => caller.close())
+  return caller
+}
+
 const setup: Kind = {
   unit: 'call',
   count: 40,
   engine: 'phone',
   async begin(service, perSecond, closing) {
-    await service.ask('engine idle')
-    const { sipPort: port, called } = service.ready
-    const caller = await openRawSipCaller({ port, called, calling })
-    closing.defer(() => caller.close())
+    const caller = await openCaller(service, closing)
     const calls = placeSteadily(caller, perSecond)
     return { units: calls.ended, end: calls.end }
   },
@@ -82,10 +88,7 @@ const burst: Kind = {
   count: 50,
   engine: 'phone',
   async begin(service, atOnce, closing) {
-    await service.ask('engine idle')
-    const { sipPort: port, called } = service.ready
-    const caller = await openRawSipCaller({ port, called, calling })
-    closing.defer(() => caller.close())
+    const caller = await openCaller(service, closing)
     let [ended, isOver] = [0, false]
     const one = async (): Promise<void> => {
       const call = await caller.call(nowhere)
