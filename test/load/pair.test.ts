@@ -37,6 +37,14 @@ test('a row that is printed twice is two rows', async (t) => {
   )
 })
 
+test('tables that follow one another without a line between them are tables of their own', async (t) => {
+  const other = '| way | requests/s |\n| --- | ---------- |\n| one |        120 |'
+  t.strictSame(figuresOf(`${other}\n${other.replace('requests/s', 'sessions  ').replace('120', '  7')}`), [
+    { row: 'one', column: 'requests/s', value: 120 },
+    { row: 'one', column: 'sessions', value: 7 },
+  ])
+})
+
 test('pairs are compared by the median of their own ratios and not by the ratio of medians', async (t) => {
   const pairs = [
     ['4', '2'],

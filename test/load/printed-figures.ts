@@ -18,7 +18,7 @@ export function figuresOf(printed: string): Figure[] {
   )
 }
 
-/** Lines of cells, one after the other: the names of columns, the rule, the rows. */
+/** Lines of cells, one after the other: the names of columns, the rule, the rows. A further rule begins the next table with the line before it. */
 function tablesOf(printed: string): Table[] {
   const tables: string[][][] = [[]]
   for (const line of printed.split('\n')) {
@@ -26,13 +26,15 @@ function tablesOf(printed: string): Table[] {
       .exec(line)?.[1]
       ?.split('|')
       .map((cell) => cell.trim())
-    if (cells) tables.at(-1)?.push(cells)
-    else tables.push([])
+    const last = tables.at(-1)
+    if (!cells || !last) tables.push([])
+    else if (isRule(cells) && last.length > 1) tables.push([last.pop() ?? [], cells])
+    else last.push(cells)
   }
-  return tables
-    .filter(([, rule]) => rule?.every((cell) => /^-+$/.test(cell)))
-    .map(([header = [], , ...rows]) => ({ header, rows }))
+  return tables.filter(([, rule]) => rule && isRule(rule)).map(([header = [], , ...rows]) => ({ header, rows }))
 }
+
+const isRule = (cells: readonly string[]): boolean => cells.every((cell) => /^-+$/.test(cell))
 
 /** The first cell, and the second when it is no figure. */
 function nameOf([first = '', second = '']: readonly string[]): string {
