@@ -55,6 +55,8 @@ export function createUpLine(format: AudioFormat, startedAt: number, sink: UpSin
   const noiseOf = (level: number) => write(noise.make(samplesPerFrame(format), level))
 
   const append = (payload: Uint8Array) => {
+    // As nearly all of it comes.
+    if (restBytes === 0 && payload.length === frameBytes) return emit(payload)
     let at = 0
     for (let free = frameBytes - restBytes; payload.length - at >= free; free = frameBytes) {
       if (restBytes > 0) rest.set(payload.subarray(at, at + free), restBytes)

@@ -14,16 +14,16 @@ const jumpMs = 2000
 export function createArrivalJitter(clockRateHz: number): ArrivalJitter {
   const delays = new Float64Array(remembered)
   const sorted = new Float64Array(remembered)
+  // Changed in place: of numbers in variables each packet would make new ones.
+  const line = { timestamp: 0, ms: 0 }
   let count = 0
-  let lastTimestamp = 0
-  let lineMs = 0
 
   return {
     add(timestamp, now) {
       // Signed 32-bit difference: the timestamp wraps.
-      lineMs += (((timestamp - lastTimestamp) | 0) * 1000) / clockRateHz
-      lastTimestamp = timestamp
-      const delay = now - lineMs
+      line.ms += (((timestamp - line.timestamp) | 0) * 1000) / clockRateHz
+      line.timestamp = timestamp
+      const delay = now - line.ms
       if (count > 0 && Math.abs(delay - delays[(count - 1) % remembered]!) > jumpMs) count = 0
       delays[count % remembered] = delay
       count++

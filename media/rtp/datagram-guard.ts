@@ -17,10 +17,10 @@ const tellEvery = 60_000
 export function createDatagramGuard({ now, log }: Deps) {
   const mayTell = createRateLimit({ perMs: 1 / tellEvery, capacity: 1 })
   let lost = 0
-  return <Args extends readonly unknown[]>(listener: (...args: Args) => void) =>
-    (...args: Args): void => {
+  return <From>(listener: (datagram: Buffer, from: From) => void) =>
+    (datagram: Buffer, from: From): void => {
       try {
-        listener(...args)
+        listener(datagram, from)
       } catch (error) {
         lost += 1
         if (mayTell(now())) log.error('datagrams were lost, because handling them failed', { error, lost })

@@ -13,25 +13,31 @@ export type PacketPlace = 'first' | 'newest' | 'late'
 /** A peer has one at a time. */
 const maxSources = 4
 
-export function createNewestPackets(): NewestPackets {
-  /** Highest sequence numbers by SSRC. */
-  const sources = new Map<number, number>()
+type Source = { readonly ssrc: number; highest: number }
 
-  function placeOf(ssrc: number, sequenceNumber: number): PacketPlace {
-    const highest = sources.get(ssrc)
-    if (highest === undefined) return 'first'
-    return ((sequenceNumber - highest) << 16) >> 16 > 0 ? 'newest' : 'late'
+export function createNewestPackets(): NewestPackets {
+  let sources: Source[] = []
+
+  function sourceOf(ssrc: number): Source | null {
+    for (const source of sources) if (source.ssrc === ssrc) return source
+    return null
   }
 
   return {
-    placeOf,
+    placeOf: (ssrc, sequenceNumber) => placeIn(sourceOf(ssrc), sequenceNumber),
     follow(ssrc, sequenceNumber) {
-      const place = placeOf(ssrc, sequenceNumber)
+      const source = sourceOf(ssrc)
+      const place = placeIn(source, sequenceNumber)
       if (place === 'late') return place
-      if (place === 'first' && sources.size >= maxSources) sources.clear()
-      sources.set(ssrc, sequenceNumber)
+      if (source !== null) source.highest = sequenceNumber
+      else sources = [...(sources.length < maxSources ? sources : []), { ssrc, highest: sequenceNumber }]
       return place
     },
-    clear: () => sources.clear(),
+    clear: () => void (sources = []),
   }
+}
+
+function placeIn(source: Source | null, sequenceNumber: number): PacketPlace {
+  if (source === null) return 'first'
+  return ((sequenceNumber - source.highest) << 16) >> 16 > 0 ? 'newest' : 'late'
 }

@@ -19,8 +19,8 @@ export type OutgoingRtpDeps = {
   readonly rtcp: RtcpSession
   readonly now: () => number
   send(datagram: Buffer, to: Address): void
-  /** Before it is protected. */
-  tapped(direction: 'out', packet: Buffer, to: Address): void
+  /** Told of each packet before it is protected; null: nobody is. */
+  tap(): ((direction: 'out', packet: Buffer, to: Address) => void) | null
 }
 
 const headerBytes = 12
@@ -51,7 +51,7 @@ export function createOutgoingRtp({ ssrc, source, security, rtcp, now, ...wire }
       if (target === null) return
       shift ??= packet.sequenceNumber & halfOfSequence
       const datagram = datagramOf(packet, (packet.sequenceNumber + shift) & 0xffff)
-      wire.tapped('out', datagram.subarray(0, headerBytes + packet.payload.length), target)
+      wire.tap()?.('out', datagram.subarray(0, headerBytes + packet.payload.length), target)
       if (!security.protect(datagram)) return
       wire.send(datagram, target)
       counts.packets += 1

@@ -159,7 +159,7 @@ export function createPeerSource(): PeerSource {
 }
 
 const isSame = (one: Address, other: Address | null): boolean =>
-  other !== null && one.port === other.port && one.address === other.address
+  one === other || (other !== null && one.port === other.port && one.address === other.address)
 
 type Candidate = { readonly from: Address; readonly ssrc: number; next: number; count: number; refused: number }
 

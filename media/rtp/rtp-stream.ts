@@ -60,7 +60,7 @@ export function createRtpStream({ source, now, ...deps }: RtpStreamDeps): RtpStr
   let tap: StreamTap | null = null
   const tapped: StreamTap = (direction, packet, peer) => tap?.(direction, packet, peer)
   const incoming = createIncomingRtp({ ...shared, packet: deps.packet, learned: deps.learned, tapped })
-  const outgoing = createOutgoingRtp({ ...shared, ssrc, send: deps.sendRtp, tapped })
+  const outgoing = createOutgoingRtp({ ...shared, ssrc, send: deps.sendRtp, tap: () => tap })
   const link = createRtcpLink({ ...shared, send: deps.sendRtcp, alive: deps.alive })
 
   return {

@@ -60,8 +60,14 @@ function udpPortOf(socket: Socket, isOpen: () => boolean): UdpPort {
       sendUdp(socket, datagram, { address: reachable, port })
     },
     onDatagram(listener) {
+      // Nearly every packet comes from where the one before came from: whoever compares addresses finds the same one.
+      let written = ''
+      let from: Address = { address: '', port: 0 }
       socket.on('message', (datagram: Buffer, { address, port }: RemoteInfo) => {
-        if (isOpen() && isPort(port)) listener(datagram, { address: isV6 ? peerAddressOf(address) : address, port })
+        if (!isOpen() || !isPort(port)) return
+        if (from.port !== port || written !== address) from = { address: isV6 ? peerAddressOf(address) : address, port }
+        written = address
+        listener(datagram, from)
       })
     },
     onError: (listener) => void socket.on('error', listener),

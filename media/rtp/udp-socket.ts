@@ -7,8 +7,9 @@ import { familyOf } from '../../net/addresses.ts'
 export async function bindUdp(address: string, port: number, { ipv6Only = false } = {}): Promise<Socket> {
   // Targets are addresses, never names. Answering at once also sends each packet in the turn of the event loop it was given in, so that
   // a last word before `close` is not lost.
-  const lookup: SocketOptions['lookup'] = (host, _options, callback) => callback(null, host, familyOf(host))
-  const isIpv6 = familyOf(address) === 6
+  const family = familyOf(address)
+  const lookup: SocketOptions['lookup'] = (host, _options, callback) => callback(null, host, family)
+  const isIpv6 = family === 6
   const socket = createSocket({ type: isIpv6 ? 'udp6' : 'udp4', ipv6Only: ipv6Only && isIpv6, lookup })
   // Asked first: with this lookup, binding is done before `bind` returns.
   const listening = once(socket, 'listening')

@@ -75,15 +75,17 @@ export function createReception(clockRateHz: number): Reception {
 }
 
 function createInterarrivalJitter(clockRateHz: number) {
-  let units = 0
-  let last: { readonly timestamp: number; readonly at: number } | null = null
+  // Changed in place: of numbers in variables each packet would make new ones.
+  const last = { units: 0, timestamp: 0, at: Number.NaN }
   return {
-    units: () => units,
+    units: () => last.units,
     add(timestamp: number, at: number): void {
-      const sentMs = last && (((timestamp - last.timestamp) | 0) * 1000) / clockRateHz
-      const offMs = last && sentMs !== null ? Math.abs(at - last.at - sentMs) : 0
-      last = { timestamp, at }
-      if (offMs < maxTransitMs) units += ((offMs * clockRateHz) / 1000 - units) / 16
+      const sentMs = (((timestamp - last.timestamp) | 0) * 1000) / clockRateHz
+      const offMs = Math.abs(at - last.at - sentMs)
+      // Of the first one it is no number.
+      if (offMs < maxTransitMs) last.units += ((offMs * clockRateHz) / 1000 - last.units) / 16
+      last.timestamp = timestamp
+      last.at = at
     },
   }
 }

@@ -93,7 +93,7 @@ function createSendingCount() {
   let clockRateHz = 8000
   let packets = 0
   let octets = 0
-  let last = { timestamp: 0, at: 0 }
+  const last = { timestamp: 0, at: 0 }
   /** What had been sent at the report before the last, and at the last one (§6.4: a sender is who sent since the former). */
   let before = 0
   let reported = 0
@@ -106,7 +106,8 @@ function createSendingCount() {
     add(timestamp: number, bytes: number, at: number): void {
       packets += 1
       octets += bytes
-      last = { timestamp, at }
+      last.timestamp = timestamp
+      last.at = at
     },
     report(at: number): SenderPart | null {
       const isSender = packets > before
