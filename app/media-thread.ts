@@ -1,4 +1,6 @@
 /** Owns a media thread from within: its sound, on a bus of its own, served to the process that started it (media-threads.ts). */
+import { setPriority } from 'node:os'
+import process from 'node:process'
 import { parentPort, workerData } from 'node:worker_threads'
 import { createThreadBus } from '../actors/bus/thread-bus.ts'
 import type { ChannelEnd } from '../actors/bus/entry-channel.ts'
@@ -40,7 +42,11 @@ export type ThreadOwner = OwnerMethods & {
   recordingEnded(key: string): void
 }
 
+/** A slot of sound is late after a few ms; whatever else works on this machine has longer. */
+const niceness = -10
+
 async function main(): Promise<void> {
+  goBeforeOthers()
   const port = parentPort
   if (port === null) throw new Error('runs in a worker thread only')
   const given = workerData as ThreadSettings
@@ -55,7 +61,8 @@ async function main(): Promise<void> {
     later: (ms, action) => clock.after(ms, action),
     slept: createSleptGauge(given.gauges),
   })
-  const bus = createThreadBus({ end: given.bus, log, clock, telemetry, nextLook: sleep.beforeSlot })
+  const looks = { nextLook: sleep.beforeSlot, atEndOfTurn: sleep.afterTurn }
+  const bus = createThreadBus({ end: given.bus, log, clock, telemetry, ...looks })
   closing.defer(() => bus.close())
   const { opusAddon } = given
   const { opusComplexity } = given.settings.media
@@ -77,6 +84,16 @@ async function main(): Promise<void> {
       close: async () => void setImmediate(() => void closing.disposeAsync()),
     }
   })
+}
+
+/** Of this thread alone, which only Linux can. Who has no right to it is one among others. docs/operations.md */
+function goBeforeOthers(): void {
+  if (process.platform !== 'linux') return
+  try {
+    setPriority(niceness)
+  } catch {
+    // Most users may not, and nothing depends on it.
+  }
 }
 
 function createFarLog(owner: Far<ThreadOwner>, bound: LogFields = {}): Log {

@@ -1,10 +1,11 @@
 /**
  * Owns one end of the way between two threads for the messages of a bus: entries arrive in the order they were sent, by two carriers. What is
- * small and frequent goes by a ring of fixed slots in shared memory (entry-ring.ts), which the receiver drains once in `drainEvery`; everything
- * else, and what the ring has no room for, goes by message at once, and what was in the ring before it is drained with it. At most `maxPosted`
- * messages and `maxPostedBytes` bytes wait on the other side; what is sent past it is dropped and logged.
+ * small and frequent goes by a ring of fixed slots in shared memory (entry-ring.ts); everything else, and what the ring has no room for, goes by message
+ * at once, and what was in the ring before it is drained with it. At most `maxPosted` messages and `maxPostedBytes` bytes wait on the other side;
+ * what is sent past it is dropped and logged.
  *
- * Who drains and finds nothing for a while stops looking, and is woken by a message when the next entry is written.
+ * A receiver that has a beat of its own looks into the ring at each, until it has found nothing for a while. Any other rests as soon as it has drained
+ * the ring. One that rests is woken by a message, which the writer sends once for all that it writes in its turn.
  */
 import type { MessagePort } from 'node:worker_threads'
 import type { Cancel, Clock } from '../../model/clock.ts'
@@ -29,30 +30,31 @@ export type EntryChannel = {
   close(): void
 }
 
-type Deps = {
+export type ChannelDeps = {
   readonly end: ChannelEnd
   /** The payload of an entry from the ring is valid during the call only (`isLent`). */
   readonly receive: (entry: Entry, isLent: boolean) => void
   readonly clock: Clock
   readonly log: Log
   readonly telemetry?: Telemetry
-  /** When the receiver looks next, unless by a timer after `drainEvery`. */
+  /** When the receiver looks next, where it has a beat. Absent: when it is woken. */
   readonly nextLook?: (look: () => void) => Cancel
+  /** When the other side is woken: what is written until then need not wake it again. Absent: at once. */
+  readonly atEndOfTurn?: (wake: () => void) => void
 }
 
 /** Null wakes the receiver. */
 type Posted = (Entry & { readonly seq: number }) | null
 
-const drainEvery = 5
 /** After so many looks in vain the receiver waits to be woken. */
 const looksInVain = 40
 const maxPosted = 65_536
 const maxPostedBytes = 64 * 1024 * 1024
 const tellDroppedAfter = 100
 
-export function createEntryChannel(deps: Deps): EntryChannel {
+export function createEntryChannel(deps: ChannelDeps): EntryChannel {
   const { end, receive, clock, log, telemetry = noTelemetry } = deps
-  const { nextLook = (action) => clock.after(drainEvery, action) } = deps
+  const { nextLook = null, atEndOfTurn = atOnce } = deps
   const { port } = end
   const writer = createRingWriter(end.outgoing)
   const reader = createRingReader(end.incoming)
@@ -82,8 +84,12 @@ export function createEntryChannel(deps: Deps): EntryChannel {
   function write(entry: Entry): boolean {
     if (!writer.write(entry, sent)) return false
     sent = (sent + 1) >>> 0
-    if (writer.wakes()) port.postMessage(null satisfies Posted)
+    if (writer.wakes()) atEndOfTurn(wake)
     return true
+  }
+
+  function wake(): void {
+    if (!isClosed) port.postMessage(null satisfies Posted)
   }
 
   /** What fails at one entry holds up no other. */
@@ -122,12 +128,13 @@ export function createEntryChannel(deps: Deps): EntryChannel {
     cancelLook = null
     if (isClosed) return
     looks = drain() > 0 ? 0 : looks + 1
-    // What was written before the writer could see that nobody looks any more is found by looking once more.
-    if (looks < looksInVain || !reader.rests()) lookSoon()
+    restOrLook()
   }
 
-  function lookSoon(): void {
-    cancelLook ??= nextLook(look)
+  /** What was written before the writer could see that nobody looks any more is found by looking once more. */
+  function restOrLook(): void {
+    const mayRest = nextLook === null || looks >= looksInVain
+    if (!isClosed && !(mayRest && reader.rests())) cancelLook ??= (nextLook ?? nextTurn)(look)
   }
 
   function onMessage(message: Posted): void {
@@ -135,7 +142,7 @@ export function createEntryChannel(deps: Deps): EntryChannel {
     if (message) early.set(message.seq, message)
     looks = 0
     drain()
-    lookSoon()
+    restOrLook()
   }
 
   port.on('message', onMessage)
@@ -151,6 +158,14 @@ export function createEntryChannel(deps: Deps): EntryChannel {
       port.close()
     },
   }
+}
+
+const atOnce = (wake: () => void): void => wake()
+
+/** Others have their turn before. */
+function nextTurn(look: () => void): Cancel {
+  const immediate = setImmediate(look)
+  return () => clearImmediate(immediate)
 }
 
 /** What is on its way by message, by what the receiver says it has taken; both count on and wrap at 2³². */

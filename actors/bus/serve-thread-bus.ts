@@ -26,6 +26,8 @@ const maxUnanswered = 4_096
 export function serveThreadBus({ bus, end, log, clock, telemetry }: Deps): { close(): void } {
   const subscriptions = new Map<number, Subscription>()
   const unanswered = new Map<number, BusMessage['respond']>()
+  /** By the numbers that the thread has told. */
+  const subjects: string[] = []
   let requests = 0
   const channel = createEntryChannel({
     end,
@@ -54,6 +56,13 @@ export function serveThreadBus({ bus, end, log, clock, telemetry }: Deps): { clo
     }
     const options = number === 1 ? { queue: Buffer.from(payload).toString() } : {}
     subscriptions.set(id, bus.subscribe(pattern, handler, options))
+  }
+
+  function publish({ id, text, payload }: Entry): void {
+    if (text !== '') subjects[id] = text
+    const subject = subjects[id]
+    if (subject === undefined) throw new Error('a thread publishes on a subject that it has not told')
+    bus.publish(subject, payload)
   }
 
   function request({ id, number: timeout, text: subject, payload }: Entry): void {
@@ -93,7 +102,7 @@ export function serveThreadBus({ bus, end, log, clock, telemetry }: Deps): { clo
         subscriptions.get(entry.id)?.close()
         return void subscriptions.delete(entry.id)
       case said.publish:
-        return bus.publish(entry.text, entry.payload)
+        return publish(entry)
       case said.request:
         return request(entry)
       case said.respond:

@@ -1,7 +1,7 @@
 /**
  * Owns the `Bus` of a worker thread: a client of the bus of its process, whichever that is. Everything is carried over (entry-channel.ts), so what one
- * thread publishes stays in order, and what it subscribes to is told by the real bus. Frames and events wait up to 5 ms for the other side's
- * next look; requests, answers and subscriptions go at once.
+ * thread publishes stays in order, and what it subscribes to is told by the real bus. Frames and events are seen by the other side when the turn of
+ * this one is over; requests, answers and subscriptions go at once.
  */
 import { BusAway, BusNoResponders, BusTimeout } from '../../model/bus.ts'
 import type { Bus, BusMessage, Subscription } from '../../model/bus.ts'
@@ -10,42 +10,40 @@ import type { Log } from '../../model/log.ts'
 import { pooledCopyOf } from '../../model/pooled-bytes.ts'
 import type { Telemetry } from '../../model/telemetry.ts'
 import { assertPattern, assertPayload, assertSubject } from './bus-rules.ts'
-import { createEntryChannel, type ChannelEnd } from './entry-channel.ts'
+import { createEntryChannel, type ChannelDeps } from './entry-channel.ts'
 import type { Entry } from './entry-ring.ts'
+import { createSubjectNumbers } from './subject-numbers.ts'
 import { entryOf, said, told, why } from './thread-entries.ts'
 
 type Deps = {
-  readonly end: ChannelEnd
+  readonly end: ChannelDeps['end']
   readonly log: Log
   readonly clock: Clock
   readonly telemetry?: Telemetry
-  /** See entry-channel.ts. */
-  readonly nextLook?: (look: () => void) => Cancel
-}
+} & Pick<ChannelDeps, 'nextLook' | 'atEndOfTurn'>
 
 type Subscriber = { readonly pattern: string; readonly handler: (message: BusMessage) => void }
 
 /** The other side keeps the time of a request; an answer that it could not hand over is given up so much later. */
 const answerLost = 1_000
 
-export function createThreadBus({ end, log, clock, telemetry, nextLook }: Deps): Bus {
+export function createThreadBus({ end, log, clock, telemetry, nextLook, atEndOfTurn }: Deps): Bus {
   const subscribers = new Map<number, Subscriber>()
   const questions = createQuestions(clock)
+  const numbers = createSubjectNumbers()
   let subscriptions = 0
   let closing: Promise<void> | null = null
 
   const hear = (entry: Entry, isLent: boolean): void => {
     const payload = isLent ? pooledCopyOf(entry.payload) : entry.payload
-    if (entry.kind === told.message) return deliver({ ...entry, payload })
-    if (entry.kind === told.failed) {
-      return questions.fail(entry.id, failureOf(entry))
-    }
+    if (entry.kind === told.message) return deliver(entry, payload)
+    if (entry.kind === told.failed) return questions.fail(entry.id, failureOf(entry))
     questions.settle(entry.id, payload)
   }
-  const more = { ...(telemetry && { telemetry }), ...(nextLook && { nextLook }) }
+  const more = { ...(telemetry && { telemetry }), ...(nextLook && { nextLook }), ...(atEndOfTurn && { atEndOfTurn }) }
   const channel = createEntryChannel({ end, receive: hear, clock, log, ...more })
 
-  function deliver({ id, number, text, payload }: Entry): void {
+  function deliver({ id, number, text }: Entry, payload: Uint8Array): void {
     const subscriber = subscribers.get(id)
     if (!subscriber) return
     const subject = text === '' ? subscriber.pattern : text
@@ -104,12 +102,18 @@ export function createThreadBus({ end, log, clock, telemetry, nextLook }: Deps):
     channel.close()
   }
 
+  function publish(subject: string, payload: Uint8Array): void {
+    assertPayload(payload)
+    const known = numbers.numberOf(subject)
+    if (known === 0) assertSubject(subject)
+    if (closing) return
+    if (known > 0) return void channel.send(entryOf(said.publish, known, { payload }), 'ring')
+    // What was dropped has told nothing.
+    if (channel.send(entryOf(said.publish, numbers.next(), { text: subject, payload }), 'ring')) numbers.told(subject)
+  }
+
   return {
-    publish(subject, payload) {
-      assertSubject(subject)
-      assertPayload(payload)
-      if (!closing) channel.send(entryOf(said.publish, 0, { text: subject, payload }), 'ring')
-    },
+    publish,
     subscribe,
     request: (subject, payload, { timeout }) => request(subject, payload, timeout),
     flush: () => closing ?? settled(said.flush),

@@ -3,13 +3,14 @@ import { MessageChannel } from 'node:worker_threads'
 import { createRingMemory, type Entry } from './entry-ring.ts'
 import type { ChannelEnd } from './entry-channel.ts'
 
-/** From the thread. `id` is that of a subscription, a request or a question; `number` a timeout in ms. */
+/** From the thread. `id` is that of a subscription, a request, a question or a subject; `number` a timeout in ms. */
 export const said = {
   /** text: pattern; payload: name of the queue; number 1: there is one. */
   subscribe: 1,
   unsubscribe: 2,
-  /** text: subject. */
+  /** text: subject, empty where its number has been told with it before (subject-numbers.ts). */
   publish: 3,
+  /** text: subject. */
   request: 4,
   /** To a message that was a request, by its number. */
   respond: 5,
@@ -33,14 +34,11 @@ export const why = { timeout: 0, nobodyListens: 1, away: 2, awayUnsent: 3 } as c
 
 const nothing = new Uint8Array(0)
 
-export const entryOf = (kind: number, id: number, rest: Partial<Omit<Entry, 'kind' | 'id'>> = {}): Entry => ({
-  kind,
-  id,
-  number: 0,
-  text: '',
-  payload: nothing,
-  ...rest,
-})
+export const entryOf = (
+  kind: number,
+  id: number,
+  { number = 0, text = '', payload = nothing }: Partial<Omit<Entry, 'kind' | 'id'>> = {},
+): Entry => ({ kind, id, number, text, payload })
 
 /** The two ends of a new channel; `thread` may be handed to a worker, with its port in the list of what is transferred. */
 export function createThreadBusEnds(): { readonly host: ChannelEnd; readonly thread: ChannelEnd } {

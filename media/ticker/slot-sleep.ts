@@ -12,6 +12,8 @@ export type SlotSleep = {
   readonly after: (ms: number, action: () => void) => Cancel
   /** In the turn of the next slot, before that is run; within `longestSleep` where nobody waits for one. */
   readonly beforeSlot: (action: () => void) => Cancel
+  /** When this turn has done what it had to do, at the latest before the thread sleeps. */
+  readonly afterTurn: (action: () => void) => void
 }
 
 type Deps = {
@@ -37,6 +39,8 @@ export function createSlotSleep(deps: Deps): SlotSleep {
   let waiting: { readonly due: number; readonly action: () => void } | null = null
   let turnBegan = 0
   let cancelTurn: Cancel | null = null
+  let isRunning = false
+  const late: (() => void)[] = []
 
   const goRound = (): void => {
     turnBegan = now()
@@ -47,7 +51,8 @@ export function createSlotSleep(deps: Deps): SlotSleep {
     if (waiting === null) return
     const time = now()
     if (time >= waiting.due) return run(waiting.action)
-    if (time - turnBegan <= emptyTurn) sleepUntil(waiting.due, time)
+    if (late.length > 0) runLate()
+    else if (time - turnBegan <= emptyTurn) sleepUntil(waiting.due, time)
     goRound()
   }
   const sleepUntil = (due: number, time: number): void => {
@@ -56,12 +61,18 @@ export function createSlotSleep(deps: Deps): SlotSleep {
   }
   const run = (action: () => void): void => {
     waiting = null
+    isRunning = true
     try {
       early.run()
       action()
     } finally {
+      isRunning = false
+      runLate()
       if (waiting === null) early.waitNoMore()
     }
+  }
+  const runLate = (): void => {
+    for (const action of late.splice(0)) action()
   }
 
   return {
@@ -75,10 +86,15 @@ export function createSlotSleep(deps: Deps): SlotSleep {
         waiting = null
         cancelTurn?.()
         cancelTurn = null
+        runLate()
         early.waitNoMore()
       }
     },
     beforeSlot: early.add,
+    afterTurn(action) {
+      late.push(action)
+      if (waiting === null && !isRunning) nextTurn(runLate)
+    },
   }
 }
 

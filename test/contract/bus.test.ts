@@ -5,6 +5,7 @@ import { createJoinedBus } from '../../actors/bus/joined-bus.ts'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createNatsBus } from '../../actors/bus/nats-bus.ts'
 import { serveThreadBus } from '../../actors/bus/serve-thread-bus.ts'
+import { maxNumbers } from '../../actors/bus/subject-numbers.ts'
 import { createThreadBus } from '../../actors/bus/thread-bus.ts'
 import { createThreadBusEnds } from '../../actors/bus/thread-entries.ts'
 import { subjectMatches } from '../../actors/bus/bus-rules.ts'
@@ -572,12 +573,14 @@ test('a NATS server that stands still is away as well, and back when it answers'
   await isBackBetween(t, away)
 })
 
+type Further = { readonly telemetry?: Telemetry; readonly atEndOfTurn?: (wake: () => void) => void }
+
 /** As a thread has it; the other end of its memory and messages is in this one. */
-function threadBusOn(t: Test, bus: Bus, log: Log, telemetry?: Telemetry): Bus {
+function threadBusOn(t: Test, bus: Bus, log: Log, { telemetry, ...turns }: Further = {}): Bus {
   const ends = createThreadBusEnds()
   const told = { log, clock, ...(telemetry && { telemetry }) }
   const host = serveThreadBus({ bus, end: ends.host, ...told })
-  const threadBus = createThreadBus({ end: ends.thread, ...told })
+  const threadBus = createThreadBus({ end: ends.thread, ...told, ...turns })
   t.teardown(async () => {
     await threadBus.close()
     host.close()
@@ -651,7 +654,7 @@ test('the bus of a thread drops what is published past its bound, says so, and g
   const { log, lines, said } = createLines()
   const telemetry = createRecordedTelemetry()
   const bus = closedAfter(t, createLocalBus({ log, clock }))
-  const thread = threadBusOn(t, bus, log, telemetry)
+  const thread = threadBusOn(t, bus, log, { telemetry })
   const large = await collect(bus, 'large')
   const full = said('bus is full, messages were dropped')
   for (let count = 0; count < 70; count++) thread.publish('large', new Uint8Array(1024 * 1024))
@@ -663,6 +666,50 @@ test('the bus of a thread drops what is published past its bound, says so, and g
   thread.publish('large', bytes('x'))
   await fence({ here: thread, there: bus, lines: [] })
   t.equal(large.got.length, 65)
+})
+
+test('what a thread publishes in one turn wakes the other side once, at the end of that turn', async (t) => {
+  const { log } = createLines()
+  const bus = closedAfter(t, createLocalBus({ log, clock }))
+  const wakes: (() => void)[] = []
+  const thread = threadBusOn(t, bus, log, { atEndOfTurn: (wake) => void wakes.push(wake) })
+  let heard = 0
+  let all = Promise.withResolvers<void>()
+  bus.subscribe('up', () => {
+    heard += 1
+    if (heard % 100 === 0) all.resolve()
+  })
+  for (const turn of [1, 2]) {
+    await thread.flush()
+    all = Promise.withResolvers<void>()
+    for (let count = 0; count < 100; count++) thread.publish('up', bytes('x'))
+    t.equal(wakes.length, 1)
+    await bus.flush()
+    t.equal(heard, (turn - 1) * 100, 'nobody looks before')
+    wakes.pop()?.()
+    await all.promise
+    t.equal(heard, turn * 100)
+  }
+})
+
+test('a thread publishes on more subjects than it has numbers for, and each message arrives under its own', async (t) => {
+  const { log } = createLines()
+  const bus = closedAfter(t, createLocalBus({ log, clock }))
+  const thread = threadBusOn(t, bus, log)
+  const heard: string[] = []
+  bus.subscribe('call.*', (message) => void heard.push(`${message.subject} ${text(message)}`))
+  const calls = maxNumbers + 10
+  const published: string[] = []
+  const publish = (call: number): void => {
+    thread.publish(`call.${call}`, bytes(String(call)))
+    published.push(`call.${call} ${call}`)
+  }
+  // The first ones have lost their numbers to the last; those that follow have theirs still, or lose them to the first.
+  for (let call = 0; call < calls; call++) publish(call)
+  for (const call of [0, 1, 2, 10, 11, 12, 13, calls - 1, 0]) publish(call)
+  // More than the ring has room for.
+  await fence({ here: thread, there: bus, lines: [] })
+  t.same(heard, published)
 })
 
 test('of a thread that is gone nothing is left on the bus', async (t) => {

@@ -141,6 +141,35 @@ test('nobody sleeps for a beat that nobody follows, and what was to be done befo
   t.equal(loop.timers.length, 0)
 })
 
+test('what is for the end of a turn is done behind its slot, and before the thread sleeps', async (t) => {
+  const loop = createLoop()
+  const ticker = createTicker(loop)
+  const done: string[] = []
+  loop.afterTurn(() => done.push('without a beat'))
+  t.ok(loop.isTurning(), 'in the next turn')
+  loop.runUntil(1)
+  t.same(done, ['without a beat'])
+
+  ticker.join(() => {
+    loop.afterTurn(() => done.push(`behind the slot, slept ${loop.slept.length}`))
+    done.push(`slot, slept ${loop.slept.length}`)
+  })
+  loop.runUntil(8)
+  const [slot, behind] = done.slice(1)
+  t.match(slot, /^slot, slept/)
+  t.equal(behind, `behind the ${slot}`)
+
+  const slept = loop.slept.length
+  loop.afterTurn(() => done.push(`slept ${loop.slept.length}`))
+  loop.runUntil(loop.now() + 0.02)
+  t.equal(done.at(-1), `slept ${slept}`, 'before the next sleep')
+  const leave = ticker.join(() => undefined)
+  loop.afterTurn(() => done.push('at the end of the beat'))
+  leave()
+  ticker.close()
+  t.equal(done.at(-1), 'at the end of the beat')
+})
+
 test('how much a thread works is told without its sleep, of which a wait for a core is a part as in the event loop', async (t) => {
   const loop = createLoop({ oversleeps: 4 })
   const ticker = createTicker(loop)
