@@ -654,6 +654,7 @@ test('the speech goes on with the sentence that was cut, unless that was answere
     const synthesiser = {
       sentence: () => Promise.resolve(silence),
       speak: () => Promise.resolve(silence),
+      wake: () => undefined,
       close: () => Promise.resolve(),
     }
     const emit = (event: EngineEvent): void => void events.push(event)

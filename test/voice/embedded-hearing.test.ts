@@ -1,6 +1,9 @@
 /** What the embedded engine hears and how it speaks: grammar, dictionary, recogniser, voice activity, and threads that break. */
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
+import process from 'node:process'
+import type { Worker } from 'node:worker_threads'
 import { test, type Test } from 'tap'
 import { createBandPass, createHighPass } from '../../voice/engines/embedded/band-filters.ts'
 import { createCallerSpeech, type Understood } from '../../voice/engines/embedded/caller-speech.ts'
@@ -21,6 +24,7 @@ import { digitsOf } from '../../voice/english/spoken-digits.ts'
 import { numberOf, ordinals, wordsOfSmall } from '../../voice/english/spoken-numbers.ts'
 import { spokenTime, timeOf } from '../../voice/english/spoken-times.ts'
 import { spokenValuesOf, type ValueSlot } from '../../voice/script/spoken-values.ts'
+import { usualRest } from '../../voice/engines/embedded/rest.ts'
 import { createSynthesiser, type Synthesiser } from '../../voice/engines/embedded/synthesiser.ts'
 import { trimmed } from '../../voice/engines/embedded/trim.ts'
 import { createUnderstandings } from '../../voice/engines/embedded/understanding.ts'
@@ -30,7 +34,7 @@ import { applied, edits, heapBytes, patchedRecogniser } from '../../voice/engine
 import { systemClock } from '../../app/clock.ts'
 import { createResampler } from '../../media/pcm/resample.ts'
 import { lawOfEncoding } from '../../media/codecs/g711.ts'
-import { createHandClock } from '../fake/hand-clock.ts'
+import { createHandClock, type HandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom, type Random } from '../fake/random.ts'
 import { callConfig, openSpokenCall } from '../scenes/spoken-call.ts'
@@ -190,7 +194,12 @@ const drinks: Choice[] = ['tea', 'coffee', 'fruit juice'].map((name) => ({ value
 async function openParts(
   t: Test,
   threads = 1,
-): Promise<{ recognition: Recognition; synthesiser: Synthesiser; log: ReturnType<typeof createQuietLog> }> {
+): Promise<{
+  recognition: Recognition
+  synthesiser: Synthesiser
+  log: ReturnType<typeof createQuietLog>
+  clock: HandClock
+}> {
   const log = createQuietLog()
   // Time stands still: how loaded the machine is decides nothing.
   const clock = createHandClock()
@@ -201,7 +210,7 @@ async function openParts(
   t.teardown(async () => {
     await Promise.all([recognition.close(), synthesiser.close()])
   })
-  return { recognition, synthesiser, log }
+  return { recognition, synthesiser, log, clock }
 }
 
 /** Frames of 20 ms before and after what is said. */
@@ -481,6 +490,30 @@ test('a synthesis thread that dies is replaced, its sentence tried again and the
   t.match(log.lines, [{ message: 'the synthesis thread was lost' }, { message: 'the synthesis thread was lost' }])
   await synthesiser.close()
   await t.rejects(synthesiser.speak('Never.'), /closed/)
+})
+
+test('voice threads that nobody has needed for five minutes are ended, and others are started when they are needed', async (t) => {
+  const started: Worker[] = []
+  const note = (worker: Worker): void => void started.push(worker)
+  process.on('worker', note)
+  t.teardown(() => process.off('worker', note))
+  const { recognition, synthesiser, clock } = await openParts(t)
+  const [...first] = started
+  t.equal(first.length, 2)
+  const gone = Promise.all(first.map(async (worker) => once(worker, 'exit')))
+  clock.advance(usualRest - 1)
+  recognition.wake()
+  clock.advance(1)
+  t.equal(clock.pending(), 1, 'one that was needed meanwhile stays')
+  clock.advance(usualRest)
+  await gone
+  t.equal(clock.pending(), 0)
+
+  const said = await synthesiser.speak('Yes, please.', 'slt')
+  t.equal(started.length, 3)
+  const { meaning } = await hear(recognition, yesNo, said)
+  t.same(meaning, { kind: 'choice', index: 0 })
+  t.equal(started.length, 4)
 })
 
 test('a recognition thread that cannot start fails the start, and leaves nothing behind', async (t) => {

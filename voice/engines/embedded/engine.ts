@@ -45,6 +45,8 @@ type Deps = {
   readonly hearing?: HearingLevel
   /** Instructions that are written in statements of call scripts are followed as one. */
   readonly followsInstructions?: boolean
+  /** Ms without work after which threads are ended until the next session. */
+  readonly restAfter?: number | undefined
 }
 
 /**
@@ -75,12 +77,12 @@ const promptOnly =
 
 /** Resolves when all threads are ready: about a second. */
 export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> {
-  const { log, clock, hearing: level = 'fsg' } = deps
+  const { log, clock, restAfter, hearing: level = 'fsg' } = deps
   const pronounce = await readPronunciations()
   await using closing = new AsyncDisposableStack()
   const opening = [
     openListening(deps, level, pronounce).then((listening) => closing.adopt(listening, () => listening.close())),
-    createSynthesiser({ clock, log }).then((synthesiser) => closing.adopt(synthesiser, () => synthesiser.close())),
+    createSynthesiser({ clock, log, restAfter }).then((speech) => closing.adopt(speech, () => speech.close())),
   ] as const
   await Promise.allSettled(opening)
   const [{ recognition, understandings, greeting, createDetector }, synthesiser] = await Promise.all(opening)
@@ -95,6 +97,8 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
     async open(given, emit) {
       if (owned.disposed) throw new EngineRefusal('the embedded engine is closed', false)
       refuseLanguage(given.language)
+      recognition.wake()
+      synthesiser.wake()
       const config = deps.followsInstructions ? withScriptOf(given) : given
       if (config.instructions !== null) emit({ type: 'warned', warning: notFollowed })
       const today = todayOf(clock.now(), config)
@@ -129,6 +133,7 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
     async attend({ language }, emit) {
       if (owned.disposed) throw new EngineRefusal('the embedded engine is closed', false)
       refuseLanguage(language)
+      recognition.wake()
       const anything = { slot: { kind: 'free' }, intents: [], confirming: false, dictate: true } as const
       const understanding = understandings.understandingFor(anything, '')
       return createAttending({ recognition, detector: createDetector(), understanding, emit })
@@ -152,7 +157,7 @@ async function openListening(deps: Deps, level: HearingLevel, pronounce: Pronoun
     const { close } = recognition
     return { recognition, understandings: assumedUnderstandings, greeting: assumedGreeting, createDetector, close }
   }
-  const recognition = await createRecognition({ clock, log, threads })
+  const recognition = await createRecognition({ clock, log, threads, restAfter: deps.restAfter })
   const find = (words: readonly string[], isKnown: (word: string) => boolean) => {
     const text = answeringMachineTextOf(words, isKnown)
     return text === null ? null : { text, meaning: null }

@@ -5,6 +5,7 @@
 import type { Cancel, Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
 import { createDictator } from './dictation.ts'
+import { createRest, usualRest } from './rest.ts'
 import { openDecoders, type Decoders } from './decoders.ts'
 import type { Grammar } from './grammar.ts'
 import type { HeardWords } from './recognition-messages.ts'
@@ -15,6 +16,8 @@ export type Recognition = {
   listen(grammar: Grammar, gain: number, onPartial: (words: readonly string[]) => void): Utterance
   /** Any words, of a whole utterance; the caller gives the buffer away. Null: not understood, or not in time. Never rejects. */
   dictate(sound: Int16Array<ArrayBuffer>, gain: number): Promise<HeardWords | null>
+  /** Somebody will speak soon. */
+  wake(): void
   /** Idempotent. */
   close(): Promise<void>
 }
@@ -27,6 +30,8 @@ type Deps = {
   readonly decoders?: number
   readonly entry?: URL
   readonly dictationEntry?: URL
+  /** Ms without an utterance after which the threads are ended. */
+  readonly restAfter?: number | undefined
 }
 
 const defaultDecoders = 4
@@ -71,11 +76,24 @@ export async function createRecognition(deps: Deps): Promise<Recognition> {
     await threads.close()
     throw new Error('the recogniser could not be started', { cause: error })
   }
+  const rest = createRest({
+    clock: deps.clock,
+    after: deps.restAfter ?? usualRest,
+    isBusy: () => waiting.size > 0 || assigned.size > 0,
+    letGo: threads.letGo,
+  })
+  const wake = (): void => {
+    rest.used()
+    threads.openAll()
+  }
+  rest.used()
   const dictator = createDictator({ ...deps, entry: deps.dictationEntry })
   return {
     dictate: dictator.take,
+    wake,
     listen(grammar, gain, onPartial) {
       const utterance = createUtterance({ id: ++lastId, grammar, gain, clock: deps.clock, onPartial, onSettled })
+      wake()
       const decoders = threads.next()
       if (decoders !== undefined) assign(utterance, decoders)
       else if (waiting.size < maxWaiting && !closed) waiting.add(utterance)
@@ -84,6 +102,7 @@ export async function createRecognition(deps: Deps): Promise<Recognition> {
     },
     async close() {
       closed = true
+      rest.close()
       for (const utterance of waiting) utterance.settle(null)
       await Promise.all([threads.close(), dictator.close()])
     },
@@ -95,6 +114,7 @@ function createThreads({ clock, log, threads, decoders: size = defaultDecoders, 
   const current = new Set<Decoders>()
   const retired = new Set<Decoders>()
   const pending = new Set<Cancel>()
+  let ending: Promise<unknown> = Promise.resolve()
   let closed = false
 
   const open = (onReady: () => void, onFailed: (cause: unknown) => void): void => {
@@ -146,15 +166,27 @@ function createThreads({ clock, log, threads, decoders: size = defaultDecoders, 
       if (current.delete(old)) retire(old)
     }, openMissing)
   }
+  /** Those that are missing and not about to be tried again. */
+  const openAll = (): void => {
+    while (!closed && current.size + pending.size < threads) open(nothing, openLater)
+  }
+  /** Nobody speaks. */
+  const letGo = (): void => {
+    const gone = [...current, ...retired]
+    current.clear()
+    retired.clear()
+    ending = Promise.all([ending, ...gone.map((decoders) => decoders.close())])
+  }
   const close = async (): Promise<void> => {
     closed = true
     for (const cancel of pending) cancel()
-    await Promise.all([...current, ...retired].map((decoders) => decoders.close()))
+    letGo()
+    await ending
   }
   /** The thread with the most decoders that nobody uses; undefined when all are in use. */
   const next = (): Decoders | undefined =>
     [...current].filter((decoders) => decoders.free() > 0).sort((one, other) => other.free() - one.free())[0]
-  return { close, next, open }
+  return { close, next, open, openAll, letGo }
 }
 
 function nothing(): void {

@@ -1,12 +1,13 @@
 /**
  * Owns speech: text in, sound out, sentence by sentence in a thread of its own, each said only once. A thread that dies or gets stuck is
- * replaced, and its sentence tried once more.
+ * replaced, and its sentence tried once more. One that nobody needs for long is ended, and another one started when it is needed.
  */
 import { joined } from '../../../media/pcm/joined.ts'
 import type { Cancel, Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
 import { fliteVoices, type FliteVoice } from './flite.ts'
 import { sentencesOf } from '../../english/sentences.ts'
+import { createRest, usualRest } from './rest.ts'
 import { createSoundCache } from './sound-cache.ts'
 import type { SynthesisReply, SynthesisRequest } from './synthesis-messages.ts'
 import { startThread, type Thread } from './thread.ts'
@@ -16,16 +17,27 @@ export type Synthesiser = {
   sentence(text: string, voice: FliteVoice): Promise<Int16Array>
   /** All of a text. An unknown voice speaks as the default one. */
   speak(text: string, voice?: string): Promise<Int16Array>
+  /** Something will be said soon. */
+  wake(): void
   /** Idempotent. */
   close(): Promise<void>
 }
 
-type Deps = { readonly clock: Clock; readonly log: Log; readonly cacheBytes?: number; readonly entry?: URL }
+type Deps = {
+  readonly clock: Clock
+  readonly log: Log
+  readonly cacheBytes?: number
+  readonly entry?: URL
+  /** Ms without work after which the thread is ended. */
+  readonly restAfter?: number | undefined
+}
 type Job = SynthesisRequest & { readonly result: PromiseWithResolvers<Int16Array<ArrayBuffer>>; attempts: number }
 
 export const defaultVoice: FliteVoice = 'slt'
 export const voiceOf = (name: string | undefined): FliteVoice | null =>
   fliteVoices.find((voice) => voice === name) ?? null
+
+const synthesisEntry = new URL('./synthesis-thread.ts', import.meta.url)
 
 /** Half an hour of sound at 16 kHz. */
 const defaultCacheBytes = 64 * 1024 * 1024
@@ -33,7 +45,6 @@ const maxWaiting = 256
 const maxAttempts = 2
 /** A thread that could not be started is tried again after this, ms. */
 const restartAfter = 1000
-
 export async function createSynthesiser(deps: Deps): Promise<Synthesiser> {
   const cache = createSoundCache(deps.cacheBytes ?? defaultCacheBytes)
   const under = new Map<string, Promise<Int16Array<ArrayBuffer>>>()
@@ -62,17 +73,20 @@ export async function createSynthesiser(deps: Deps): Promise<Synthesiser> {
       for (const piece of sentencesOf(text)) pieces.push(await sentence(piece, voiceOf(voice) ?? defaultVoice))
       return joined(pieces)
     },
+    wake: () => jobs.wake(),
     close: () => jobs.close(),
   }
 }
 
 /** Sentences one after another through a thread that may come and go. */
-async function startJobs({ clock, log, entry = new URL('./synthesis-thread.ts', import.meta.url) }: Deps) {
+async function startJobs({ clock, log, entry = synthesisEntry, restAfter = usualRest }: Deps) {
   const queue = createQueue()
   const started = Promise.withResolvers<void>()
+  /** Null: it rests. */
   let thread: Thread<SynthesisRequest> | null = null
   let isReady = false
   let restart: Cancel | null = null
+  let ending: Promise<unknown> = Promise.resolve()
   let closed = false
 
   const next = (): void => {
@@ -83,6 +97,7 @@ async function startJobs({ clock, log, entry = new URL('./synthesis-thread.ts', 
     if (reply.type === 'spoken') queue.done(reply.samples)
     isReady = true
     started.resolve()
+    rest.used()
     next()
   }
   const onLost = (cause: unknown): void => {
@@ -97,11 +112,26 @@ async function startJobs({ clock, log, entry = new URL('./synthesis-thread.ts', 
   const start = (): void => {
     if (!closed) thread = startThread({ entry, settings: null, clock, onReply, onLost })
   }
+  const wake = (): void => {
+    if (thread === null) start()
+    else rest.used()
+  }
+  const rest = createRest({
+    clock,
+    after: restAfter,
+    isBusy: () => !isReady || queue.isBusy(),
+    letGo() {
+      ending = Promise.all([ending, thread?.close()])
+      thread = null
+      isReady = false
+    },
+  })
   const close = async (): Promise<void> => {
     closed = true
     restart?.()
+    rest.close()
     queue.close()
-    await thread?.close()
+    await Promise.all([ending, thread?.close()])
   }
 
   start()
@@ -112,9 +142,11 @@ async function startJobs({ clock, log, entry = new URL('./synthesis-thread.ts', 
     throw error
   }
   return {
+    wake,
     close,
     add(voice: FliteVoice, text: string): Promise<Int16Array<ArrayBuffer>> {
       const spoken = queue.add(voice, text)
+      wake()
       next()
       return spoken
     },
@@ -134,6 +166,7 @@ function createQueue() {
       waiting.push(job)
       return job.result.promise
     },
+    isBusy: () => current !== null || waiting.length > 0,
     /** Null while one is being spoken. */
     take(): Job | null {
       if (current !== null) return null
