@@ -457,9 +457,8 @@ test('a node that is closed while a call of it cannot be opened hangs the others
   await node.admission.admit(call.token, null)
   call.leg.event({ type: 'connected', providerStatus: 'connected' })
   await call.browser.until(status('in_progress'))
-  const other = await openCallNode(shared)
-  t.teardown(() => other.close())
-  const stuck = await beginCall(shared, other)
+  // Nobody else is there: the clock of the database, which moves by itself, measures leases, and another node would take the call from a slow test.
+  const stuck = await beginCall(shared, node)
   const lock = await shared.sql.reserve()
   await lock`begin`
   await lock`select from calls where id = ${stuck.callId} for update`
@@ -467,20 +466,14 @@ test('a node that is closed while a call of it cannot be opened hangs the others
   await until(() => node.switchboard.running() === 2)
   let isClosed = false
   const closed = node.close().then(() => (isClosed = true))
-  let isTold = false
-  const told = call.browser.until(status('completed')).then(() => (isTold = true))
-  // A step that a busy machine writes late is kept, and written by this clock.
-  await until(() => {
-    shared.clock.advance(20)
-    return isTold
-  })
+  await call.browser.until(status('completed'))
   await until(() => {
     shared.clock.advance(1_000)
     return isClosed
   })
   await lock`rollback`
   lock.release()
-  await Promise.all([told, closed, routed])
+  await Promise.all([closed, routed])
 })
 
 test('a call that is over is taken by nobody', async (t) => {

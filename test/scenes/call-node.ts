@@ -41,6 +41,7 @@ import type { VoiceEngine } from '../../model/voice-engine.ts'
 import type { LlmProvider } from '../../model/worker.ts'
 import { createEmbeddedExtractor } from '../../voice/extraction/embedded-extractor.ts'
 import { createScriptedEngine, type ScriptedEngine } from '../fake/scripted-engine.ts'
+import { inTime } from './in-time.ts'
 import { newId } from './tenant.ts'
 
 export type Shared = { sql: Sql; bus: Bus; clock: HandClock }
@@ -178,7 +179,7 @@ export async function openCallNode(
   }
 }
 
-/** Messages for the browser of one call, and a wait for the first that fits. */
+/** Messages for the browser of one call, and a wait for the first that fits, of a minute at most. */
 export function listen(bus: Bus, callId: CallId) {
   const messages: ServerMessage[] = []
   let notice = () => {}
@@ -189,8 +190,11 @@ export function listen(bus: Bus, callId: CallId) {
   return {
     messages,
     close: () => subscription.close(),
-    async until(fits: (message: ServerMessage) => boolean): Promise<void> {
-      while (!messages.some(fits)) await new Promise<void>((resolve) => (notice = resolve))
+    until(fits: (message: ServerMessage) => boolean): Promise<void> {
+      const told = async (): Promise<void> => {
+        while (!messages.some(fits)) await new Promise<void>((resolve) => (notice = resolve))
+      }
+      return inTime('a message for the browser', told(), () => messages)
     },
   }
 }
