@@ -14,7 +14,7 @@ import { headerOf } from './message/header-fields.ts'
 import type { SipRequest } from './message/message.ts'
 import { createPlacedRequests } from './placed-requests.ts'
 import { createReceivedRequests } from './received-requests.ts'
-import type { TransactionHandlers, Transactions } from './transaction/transaction.ts'
+import type { ServerTransaction, TransactionHandlers, Transactions } from './transaction/transaction.ts'
 import { TransportError } from './transport/transport.ts'
 
 export type CoreOptions = {
@@ -78,6 +78,7 @@ export function createServerCore(options: CoreOptions): ServerCore {
     serverFailed: (transaction, details) => {
       log.debug('a SIP request was not answered to its end', { details })
       received.failed(transaction)
+      loseAnswer(dialogs, transaction)
     },
   }
 
@@ -178,4 +179,10 @@ function createDialogMakers(
 function createNumbers({ newTag, newCallId, random, sessionSeconds }: CoreOptions): Numbers {
   let sequence = 1_000 + Math.floor(random() * 9_000)
   return { newTag, newCallId, nextSequence: () => sequence++, sessionSeconds }
+}
+
+/** By UDP it may be lost like any packet, and goes out again; where a connection can be neither found nor made, nobody is there. */
+function loseAnswer(dialogs: Dialogs, { id, flow, lastResponse }: ServerTransaction): void {
+  const answer = lastResponse()
+  if (answer && flow.protocol !== 'udp') dialogs.ofAnswer(answer)?.answerLost(id)
 }

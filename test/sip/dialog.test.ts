@@ -308,6 +308,25 @@ test('without an ACK in 64*T1 the call is ended, and the app hears of it as of a
   t.equal(dialog.clock.pending(), 0)
 })
 
+test('where our 2xx cannot be sent at all nobody is waited for: the call is ended, and the app hears of it (§17.2.4)', async (t) => {
+  const dialog = called()
+  dialog.answer(200)
+  dialog.feed({ type: 'answerLost', transactionId: 'another' })
+  t.same(cseqsOf(dialog), [], 'an answer to something else is none of this')
+  dialog.feed({ type: 'answerLost', transactionId: 'invite' })
+  t.same(cseqsOf(dialog), ['1 BYE'])
+  t.match(headerOf(lastSent(dialog), 'Reason'), /the answer could not be sent/)
+  t.match(dialog.all('tell')[0]?.message, { method: 'BYE' })
+  dialog.feed({ type: 'answerLost', transactionId: 'invite' })
+  dialog.clock.advance(40_000)
+  t.same([cseqsOf(dialog).length, dialog.all('tell').length, dialog.all('respondAgain').length], [1, 1, 0])
+  const held = called()
+  held.answer(200)
+  send(held, 'BYE')
+  held.feed({ type: 'answerLost', transactionId: 'invite' })
+  t.same(cseqsOf(held), ['1 BYE'], 'one BYE, that of the app')
+})
+
 test('who was called says BYE behind the ACK, or when it is clear that none comes (§15)', async (t) => {
   const acknowledged = called()
   acknowledged.answer(200)

@@ -1,4 +1,6 @@
 /** The embedded SIP server, driven by unmodified drachtio-srf on one side and by peers on the other of which the test writes every message. */
+import { once } from 'node:events'
+import net from 'node:net'
 import { test, type Test } from 'tap'
 import { systemClock } from '../../app/clock.ts'
 import { tagOf } from '../../sip/server/message/address.ts'
@@ -95,6 +97,35 @@ const event = (emitter: Loose, name: string): Promise<Loose[]> =>
   new Promise((resolve) => emitter.once(name, (...args: Loose[]) => resolve(args)))
 
 const numberOf = (message: SipRequest | SipResponse): number => Number(headerOf(message, 'CSeq')?.split(' ')[0])
+
+test('a call whose caller is gone when it is answered over TCP ends then, and not when no ACK has come', async (t) => {
+  const { app, wire, server } = await scene(t, { limits: { ...fast, t1: 500 } })
+  const port = server.listening.find(({ protocol }) => protocol === 'tcp')?.local.port ?? 0
+  const socket = net.connect(port, '127.0.0.1')
+  await once(socket, 'connect')
+  const gone = socket.localPort
+  const lines = [
+    `INVITE sip:service@127.0.0.1:${port};transport=tcp SIP/2.0`,
+    `Via: SIP/2.0/TCP 127.0.0.1:${gone};branch=z9hG4bK-gone`,
+    'From: <sip:caller@127.0.0.1>;tag=gone',
+    'To: <sip:service@127.0.0.1>',
+    'Call-ID: gone',
+    'CSeq: 1 INVITE',
+    `Contact: <${wire.uri}>`,
+    'Max-Forwards: 70',
+    'Content-Type: application/sdp',
+    `Content-Length: ${sdp().length}`,
+  ]
+  socket.write(`${lines.join('\r\n')}\r\n\r\n${sdp()}`)
+  const { req, res } = await app.next('invite')
+  socket.destroy()
+  await once(socket, 'close')
+  const dialog = await app.srf.createUAS(req, res, { localSdp: sdp(50_000) })
+  const [bye] = await event(dialog, 'destroy')
+  t.match(bye.get('reason'), /the answer could not be sent/)
+  const sent = await wire.request('BYE')
+  wire.answer(sent, 200)
+})
 
 for (const protocol of ['udp', 'tcp'] as const)
   test(`calls over ${protocol}`, async (t) => {

@@ -66,6 +66,8 @@ export type Dialog = {
   answer(transaction: ServerTransaction, response: SipResponse): Promise<Reply>
   /** A request that the app was asked has its answer, of the app or of others. */
   answered(transactionId: string): void
+  /** The answer to a request of the peer cannot be sent. */
+  answerLost(transactionId: string): void
   /** Any request of the app but ACK. */
   request(draft: SipRequest): Promise<Reply>
   acknowledge(draft: SipRequest): Promise<Reply>
@@ -226,6 +228,7 @@ export function createDialog(deps: DialogDeps, { id, app, state: first }: Dialog
       return command((commandId) => ({ type: 'answer', command: commandId, transactionId, request, response }))
     },
     answered: (transactionId) => feed({ type: 'answered', transactionId }),
+    answerLost: (transactionId) => feed({ type: 'answerLost', transactionId }),
     request: (draft) => command((commandId) => ({ type: 'send', command: commandId, draft })),
     acknowledge: (draft) => command((commandId) => ({ type: 'acknowledge', command: commandId, draft })),
     end: (reason, told) => feed({ type: 'end', reason, told }),

@@ -23,6 +23,8 @@ export type Dialogs = {
   askedOver(request: SipRequest): (() => void) | null
   /** Within which dialog a request of the peer came. */
   ofRequest(request: SipRequest): Dialog | null
+  /** Within which dialog we answered a request of the peer so. */
+  ofAnswer(response: SipResponse): Dialog | null
   /** Within which dialog an answer to a request of ours came. */
   ofResponse(response: SipResponse): Dialog | null
   remove(dialog: Dialog): void
@@ -41,8 +43,8 @@ export function createDialogs(): Dialogs {
   /** Of what we sent, and of what came. */
   const keyOfOurs = (message: SipRequest | SipResponse): string =>
     keyOf(callIdOf(message), tagOf(message, 'From') ?? '', tagOf(message, 'To') ?? '')
-  const keyOfTheirs = (request: SipRequest): string =>
-    keyOf(callIdOf(request), tagOf(request, 'To') ?? '', tagOf(request, 'From') ?? '')
+  const keyOfTheirs = (message: SipRequest | SipResponse): string =>
+    keyOf(callIdOf(message), tagOf(message, 'To') ?? '', tagOf(message, 'From') ?? '')
 
   return {
     add: (dialog) => void byKey.set(dialog.key, dialog),
@@ -64,6 +66,7 @@ export function createDialogs(): Dialogs {
     },
     askedOver: (request) => asked.get(keyOfTheirs(request)) ?? null,
     ofRequest: (request) => byKey.get(keyOfTheirs(request)) ?? null,
+    ofAnswer: (response) => byKey.get(keyOfTheirs(response)) ?? null,
     ofResponse: (response) => byKey.get(keyOfOurs(response)) ?? null,
     remove(dialog) {
       if (byKey.get(dialog.key) === dialog) byKey.delete(dialog.key)

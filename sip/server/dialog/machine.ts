@@ -52,6 +52,8 @@ export type DialogEvent =
   /** The app sends anything but ACK. */
   | { readonly type: 'send'; readonly command: string; readonly draft: SipRequest }
   | { readonly type: 'acknowledge'; readonly command: string; readonly draft: SipRequest }
+  /** It cannot be brought to the peer: whoever sends it knows no way any more. */
+  | { readonly type: 'answerLost'; readonly transactionId: string }
   /** With a BYE of ours; `told`: the app hears of it as of a BYE that nobody sent. */
   | { readonly type: 'end'; readonly reason: string; readonly told: boolean }
   /** Without a word. */

@@ -13,7 +13,16 @@ import {
   type Timer,
   type Way,
 } from './machine.ts'
-import { ackLost, prackLost, repeatAcceptance, repeatProvisional, takeAck, takeAnswer, takeRequest } from './uas.ts'
+import {
+  ackLost,
+  answerLost,
+  prackLost,
+  repeatAcceptance,
+  repeatProvisional,
+  takeAck,
+  takeAnswer,
+  takeRequest,
+} from './uas.ts'
 import {
   acknowledge,
   acknowledgeAgain,
@@ -49,6 +58,8 @@ export function stepDialog(state: DialogState, event: DialogEvent, way: Way): St
       return takeAnswer(state, event, way)
     case 'answered':
       return stay(withoutAsked(state, event.transactionId))
+    case 'answerLost':
+      return answerLost(state, event.transactionId, way)
     case 'send':
       return takeDraft(state, event.command, event.draft, way)
     case 'acknowledge':
@@ -109,6 +120,7 @@ function stepTerminated(state: DialogState, event: DialogEvent): Step {
     case 'sent':
     case 'unsent':
     case 'answered':
+    case 'answerLost':
     case 'end':
     case 'forget':
     case 'timer':

@@ -236,9 +236,13 @@ export function takeAck(state: DialogState, request: SipRequest, flow: Flow, way
   return followedBy(acknowledged, (next) => sendHeldByes(next, way))
 }
 
-/** A BYE that waited for it goes out, or one of ours. */
-export function ackLost(state: DialogState, way: Way): Step {
-  const lost = to({ ...state, accepted: null }, ...stop('repeatAcceptance'))
+/** No ACK comes: a BYE that waited for it goes out, or one of ours. */
+export function ackLost(state: DialogState, way: Way, reason = 'ACK timeout'): Step {
+  const lost = to({ ...state, accepted: null }, ...stop('repeatAcceptance', 'ackOfPeer'))
   const byeWaits = state.byes.length > 0
-  return followedBy(lost, (next) => (byeWaits ? sendHeldByes(next, way) : end(next, 'ACK timeout', true, way)))
+  return followedBy(lost, (next) => (byeWaits ? sendHeldByes(next, way) : end(next, reason, true, way)))
 }
+
+/** Of a 2xx to INVITE: there is nobody whose ACK could be waited for. §17.2.4. */
+export const answerLost = (state: DialogState, transactionId: string, way: Way): Step =>
+  state.accepted?.transactionId === transactionId ? ackLost(state, way, 'the answer could not be sent') : stay(state)
