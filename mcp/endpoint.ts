@@ -42,8 +42,9 @@ export type Endpoint = {
   close(): Promise<void>
 }
 
-/** Of one request in the revisions that know batches. */
+/** Of one request in the one revision that knows batches; who names none speaks that one. */
 const maxBatch = 20
+const revisionOfBatches = '2025-03-26'
 
 export function createMcpEndpoint(deps: EndpointDeps): Endpoint {
   const { served, bus, log, publicUrl } = deps
@@ -71,7 +72,8 @@ export function createMcpEndpoint(deps: EndpointDeps): Endpoint {
     if (sent === undefined) return refused(-32700, 'Parse error: the body is not JSON.')
     const body = Array.isArray(sent) ? sent.map(meantMessage) : meantMessage(sent)
     const messages = Array.isArray(body) ? (body as unknown[]) : [body]
-    if (messages.length > maxBatch) return refused(-32600, `A batch may have ${maxBatch} messages at most.`)
+    const batchless = Array.isArray(body) ? refusalOfBatch(request, body) : null
+    if (batchless !== null) return refused(-32600, batchless)
     const needed = missingScopes(messages, served, access)
     if (needed) return insufficientScope(told, needed)
     const asking = acceptingBoth(request)
@@ -196,6 +198,15 @@ function notAllowed(): Response {
 
 const refused = (code: number, message: string, status = 400, headers: Record<string, string> = {}): Response =>
   Response.json({ jsonrpc: '2.0', error: { code, message }, id: null }, { status, headers })
+
+/** Null: it is taken. Batches came with one revision of the protocol and went with the next. */
+function refusalOfBatch({ headers }: Request, batch: readonly unknown[]): string | null {
+  const revision = headers.get('mcp-protocol-version') ?? revisionOfBatches
+  if (revision !== revisionOfBatches)
+    return `Batches are of revision ${revisionOfBatches} only: send each message by itself.`
+  if (batch.length === 0) return 'A batch has at least one message.'
+  return batch.length > maxBatch ? `A batch may have ${maxBatch} messages at most.` : null
+}
 
 /** Undefined: not JSON. */
 function parsed(text: string): unknown {

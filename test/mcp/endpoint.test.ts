@@ -166,6 +166,37 @@ void test('the endpoint', async (t) => {
     t.equal((await post('{}', { 'content-type': 'text/plain' })).status, 415)
   })
 
+  await t.test(
+    'batches are taken in the revision that has them, and refused in a sentence in every other',
+    async (t) => {
+      const list = (id: number) => ({ jsonrpc: '2.0', id, method: 'tools/list' })
+      const post = (json: unknown, revision?: string) =>
+        ask(`${publicUrl}/mcp`, {
+          method: 'POST',
+          key: null,
+          json,
+          headers: {
+            authorization: `Bearer ${grant()}`,
+            accept: 'application/json, text/event-stream',
+            ...(revision && { 'mcp-protocol-version': revision }),
+          },
+        })
+      for (const revision of [undefined, '2025-03-26'])
+        t.equal((await post([list(1), list(2)], revision)).status, 200, revision ?? 'none')
+      for (const revision of ['2025-06-18', '2025-11-25', current])
+        for (const batch of [[list(1)], [list(1), list(2)], []]) {
+          const { status, json } = await post(batch, revision)
+          t.equal(status, 400)
+          t.match(json, {
+            jsonrpc: '2.0',
+            id: null,
+            error: { code: -32600, message: /^Batches are of revision 2025-03-26/ },
+          })
+        }
+      t.match((await post([])).json.error, { code: -32600, message: 'A batch has at least one message.' })
+    },
+  )
+
   await t.test('a tool that is out of scope is a 403 that names what is needed, in both eras', async (t) => {
     const token = grant(ofWorker(own.worker.id))
     for (const era of ['modern', 'legacy'] as const) {
