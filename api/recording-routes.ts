@@ -3,7 +3,7 @@ import { z } from '@hono/zod-openapi'
 import { toId } from '../model/ids.ts'
 import { notFound, Problem } from '../model/problem.ts'
 import { soundTypes, type RecordingReader, type SoundForm } from '../model/recording-store.ts'
-import { knowsEtag } from '../net/http/known-etag.ts'
+import { isWantedEtag, knowsEtag } from '../net/http/known-etag.ts'
 import { byteRangeOf } from './byte-range.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { refusing } from './openapi.ts'
@@ -36,7 +36,8 @@ function answer(request: Request, recording: RecordingReader, { fileName, form }
   const { size } = recording
   // A finished recording never changes.
   const etag = `"${fileName}-${size}"`
-  // Before the range is looked at: section 13.2.2.
+  // In this order, and before the range is looked at: section 13.2.2.
+  if (!isWantedEtag(request.headers.get('if-match'), etag)) throw new Problem('PRECONDITION_FAILED', anotherOne)
   if (knowsEtag(request.headers.get('if-none-match'), etag))
     return new Response(null, { status: 304, headers: { etag } })
   const headers = new Headers({
@@ -53,6 +54,8 @@ function answer(request: Request, recording: RecordingReader, { fileName, form }
   const silent = request.method === 'HEAD' || size === 0
   return new Response(silent ? null : recording.stream(from, to), { status: range ? 206 : 200, headers })
 }
+
+const anotherOne = 'The recording is another one than If-Match names.'
 
 /** A range is for GET only, and only while the client continues the same file. */
 function rangeOf(request: Request, size: number, etag: string) {
@@ -78,7 +81,7 @@ function describe(app: Api): void {
     summary: 'Download a recording by its link',
     description:
       'A link to the compressed copy ends with `.opus`, and its answers are `audio/ogg`; all else is the same.',
-    ...refusing('UNAUTHORIZED', 'RANGE_NOT_SATISFIABLE'),
+    ...refusing('UNAUTHORIZED', 'PRECONDITION_FAILED', 'RANGE_NOT_SATISFIABLE'),
     request: {
       params: z.object({ accountId: z.string(), callId: z.string() }),
       query: z.object({ expires: z.string(), signature: z.string() }),

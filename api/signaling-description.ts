@@ -152,7 +152,7 @@ export function describeSignaling({ openAPIRegistry: registry }: Api): void {
         received: z.string().optional(),
       }),
     },
-    ...refusing('UNAUTHORIZED', 'ORIGIN_NOT_ALLOWED', ['WEB_CALL_CAPACITY_EXCEEDED', 503]),
+    ...refusing('UNAUTHORIZED', 'ORIGIN_NOT_ALLOWED', 'UPGRADE_REQUIRED', ['WEB_CALL_CAPACITY_EXCEEDED', 503]),
     responses: {
       101: {
         description: 'The socket is open: these are its messages from the service.',

@@ -12,7 +12,7 @@ import { maxFormBytes, takesFiles } from '../api/upload-form.ts'
 import { createClientAddress } from '../gateway/listener/client-address.ts'
 import { listen, type ListenOptions } from '../gateway/listener/listen.ts'
 import { createPage } from '../gateway/page.ts'
-import { createSignaling, type Signaling } from '../gateway/signaling.ts'
+import { createSignaling, signalingPath, type Signaling } from '../gateway/signaling.ts'
 import { createPageSessions } from '../mcp/people/people.ts'
 import type { AccountId, WorkerId } from '../model/ids.ts'
 import type { Fetch, Listener, RequestInfo } from '../model/listener.ts'
@@ -85,11 +85,16 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
     requestTimeout,
     ...listenerLimits,
     clock,
-    fetch: (request, info) => (beside.answer(request) ?? ask)(request, clientOf(request, info)),
+    async fetch(request, info) {
+      const client = clientOf(request, info)
+      const refusal = signaling?.otherVersion(request) ?? null
+      if (refusal) setRateLimitHeaders(refusal, limit.ofAddress(client))
+      return refusal ?? (beside.answer(request) ?? ask)(request, client)
+    },
     tooLarge: (request, info) => renderTooLarge(request, core.newId, { limit, info: clientOf(request, info) }),
     sockets: signaling
       ? {
-          '/v1/signaling': {
+          [signalingPath]: {
             ...signaling.route,
             upgrade: telling(limit, signaling.route.upgrade, clientOf),
           },

@@ -43,12 +43,16 @@ export type SignalingDeps = {
 
 export type Signaling = {
   readonly route: SocketRoute
+  /** What is answered to who asks for the socket by a version of the protocol that nobody here speaks; null: they do not. RFC 6455 section 4.4. */
+  otherVersion(request: Request): Response | null
   sessions(): number
   /** Lets nobody in any more, and has all clients go on at another process; resolves when none is left here. */
   handOn(): Promise<void>
   /** Refuses new clients, closes the media that is left, then the sockets. Idempotent. */
   close(): Promise<void>
 }
+
+export const signalingPath = '/v1/signaling'
 
 const maxTokenLength = 200
 const maxBufferedBytes = 1024 * 1024
@@ -193,6 +197,11 @@ export function createSignaling(deps: SignalingDeps): Signaling {
 
   return {
     route: { upgrade, maxFrameBytes: maxSignalingFrameBytes, maxBufferedBytes },
+    otherVersion(request) {
+      if (!asksByOtherVersion(request)) return null
+      const problem = new Problem('UPGRADE_REQUIRED', `The socket speaks version ${spokenVersion} of the protocol.`)
+      return refusalOf(errorOf(problem), { 'sec-websocket-version': spokenVersion })
+    },
     sessions: () => sessions.size,
     async handOn() {
       isClosed = true
@@ -275,8 +284,16 @@ function receivedOf(url: URL): number | null {
   return /^\d{1,9}$/.test(received) ? Number(received) : null
 }
 
-function refusalOf(body: ErrorBody): Response {
+const spokenVersion = '13'
+
+function asksByOtherVersion({ method, url, headers }: Request): boolean {
+  const version = headers.get('sec-websocket-version')
+  const asks = method === 'GET' && headers.get('upgrade')?.toLowerCase() === 'websocket'
+  return asks && version !== null && version.trim() !== spokenVersion && new URL(url).pathname === signalingPath
+}
+
+function refusalOf(body: ErrorBody, more: Readonly<Record<string, string>> = {}): Response {
   const retry = body.statusCode === 503 || body.statusCode === 429 ? { 'retry-after': '5' } : {}
-  const headers = { 'cache-control': 'no-store', 'x-request-id': body.requestId, ...retry }
+  const headers = { 'cache-control': 'no-store', 'x-request-id': body.requestId, ...retry, ...more }
   return Response.json(body, { status: body.statusCode, headers })
 }

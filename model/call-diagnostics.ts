@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { CallQuality } from './call-quality.ts'
 import { Speaker, TurnLatency } from './call.ts'
 import { EventType } from './events.ts'
+import { numberOfQuery } from './paging.ts'
 import { PricedUsage } from './price-table.ts'
 import { DeliveryStatus } from './webhook.ts'
 
@@ -12,13 +13,13 @@ const offset = count.describe('Milliseconds since the answer.')
 /** Of each list at most, in one answer. */
 export const diagnosticsLimit = 500
 
-const From = z.coerce.number().int().min(0).max(2_147_483_647)
+const From = numberOfQuery(0, 2_147_483_647)
 
 /** Where each list goes on: the `next` of the answer before. */
 export const DiagnosticsQuery = z.object({
   fromTurn: From.default(0),
   fromStep: From.default(0),
-  fromDelivery: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).default(0),
+  fromDelivery: numberOfQuery(0, Number.MAX_SAFE_INTEGER).default(0),
 })
 export type DiagnosticsQuery = z.infer<typeof DiagnosticsQuery>
 

@@ -32,7 +32,7 @@ export type Flaw = { readonly path: readonly string[]; readonly message: string 
 
 /**
  * Postgres stores neither NUL nor half a surrogate pair, and writes numbers out: `1e308` reads as 309 characters every time. Nesting is
- * bounded because everything behind this walks it recursively.
+ * bounded because everything behind this walks it recursively. A key that names the prototype of an object is lost in copies of it.
  */
 export function flawOf(value: unknown): Flaw | null {
   return flawIn(value, 0, { digits: maxDigits })
@@ -42,12 +42,13 @@ export function flawOf(value: unknown): Flaw | null {
 export const storableText = (text: string, maxLength: number): string =>
   text.replaceAll('\0', '').slice(0, maxLength).toWellFormed()
 
-/** The same, of everything in it: what is wrong with a text is left out of it. Values without a flaw come back as they are. */
+/** The same, of everything in it: what is wrong with a text is left out of it, and so is a key that none may be. Values without a flaw come back as they are. */
 export function storableJson<Value>(value: Value): Value {
   return JSON.parse(JSON.stringify(value), (_, item: unknown) => {
     if (typeof item === 'string') return storableText(item, item.length)
     if (typeof item !== 'object' || item === null || Array.isArray(item)) return item
-    return Object.fromEntries(Object.entries(item).map(([key, inner]) => [storableText(key, key.length), inner]))
+    const named = Object.entries(item).filter(([key]) => key !== '__proto__')
+    return Object.fromEntries(named.map(([key, inner]) => [storableText(key, key.length), inner]))
   }) as Value
 }
 
@@ -65,11 +66,14 @@ function flawIn(value: unknown, depth: number, left: { digits: number }): Flaw |
     return null
   }
   for (const [key, item] of Object.entries(value)) {
-    const flaw = textFlawOf(key) ?? flawIn(item, depth + 1, left)
+    const flaw = keyFlawOf(key) ?? flawIn(item, depth + 1, left)
     if (flaw) return { ...flaw, path: [key, ...flaw.path] }
   }
   return null
 }
+
+const keyFlawOf = (key: string): Flaw | null =>
+  key === '__proto__' ? { path: [], message: 'must have another name: no key is called so' } : textFlawOf(key)
 
 function textFlawOf(text: string): Flaw | null {
   if (text.includes('\0')) return { path: [], message: 'must not contain the character U+0000' }

@@ -4,9 +4,17 @@ import { toId, type Id } from './ids.ts'
 import { flawOf } from './json.ts'
 
 const maxLimit = 100
+const wholeNumber = /^-?\d{1,20}$/
+
+/** Of a query, whose values are texts: digits, and no other way to write a number (`0x5`, `1e1`, `+5`, `5.0`, nothing). */
+export const numberOfQuery = (least: number, most: number) =>
+  z.preprocess(
+    (given) => (typeof given === 'string' && wholeNumber.test(given) ? Number(given) : given),
+    z.number().int().min(least).max(most),
+  )
 
 /** `limit` comes as text of a query. `cursor` is opaque to clients: the `nextCursor` of the page before. */
-const Limit = z.coerce.number().int().min(1).max(maxLimit)
+const Limit = numberOfQuery(1, maxLimit)
 const Cursor = z
   .string()
   .max(100)

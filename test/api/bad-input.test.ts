@@ -114,7 +114,7 @@ test('what is wrong in a query or a header', async (t) => {
         const answer = await ask(`${pathOf(operation, own.ids)}?${query}`)
         return [answer.status, ...(answer.json.issues ?? []).map((issue: { path: string }) => issue.path)]
       }
-      for (const limit of ['0', '101', '1.5', 'ten', '', '1e3'])
+      for (const limit of ['0', '101', '1.5', '5.0', 'ten', '', '1e1', '0x5', '%2B5', '%205', '+5', '５'])
         t.same(await statusOf(`limit=${limit}`), [400, 'limit'], `${operation.id} limit=${limit}`)
       for (const limit of ['1', '100']) t.same(await statusOf(`limit=${limit}`), [200])
       for (const cursor of ['', 'x', `${newId()}0`]) t.same(await statusOf(`cursor=${cursor}`), [400, 'cursor'])
@@ -176,6 +176,18 @@ test('JSON that is made to cost much', async (t) => {
       t.match([answer.status, answer.json.type, answer.json.issues.length], [400, 'VALIDATION_FAILED', 1])
       t.match(answer.json.issues[0].path, path)
     }
+  })
+
+  await t.test('a key that no copy of an object keeps is refused by its name, at any depth', async (t) => {
+    for (const [metadata, path] of [
+      ['{"__proto__":{"x":1}}', 'metadata.a.__proto__'],
+      ['[{"b":{"__proto__":null}}]', 'metadata.a.0.b.__proto__'],
+    ] as const) {
+      const answer = await create(metadata)
+      t.match([answer.status, answer.json.issues], [400, [{ path }]], metadata)
+    }
+    const { status } = await create('{"constructor":1,"toString":2,"proto":3}')
+    t.equal(status, 200, 'other names are as good as any')
   })
 
   await t.test('metadata of over 64 KiB is refused by its name', async (t) => {

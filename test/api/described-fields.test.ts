@@ -117,8 +117,8 @@ const ownErrors: Readonly<Record<string, readonly ProblemType[]>> = {
   ],
   createWebCall: ['WORKER_INACTIVE', 'WEB_CALL_CAPACITY_EXCEEDED', 'IDEMPOTENCY_KEY_REUSED'],
   callWorkerTool: ['INVALID_TOOL'],
-  downloadRecording: ['UNAUTHORIZED', 'RANGE_NOT_SATISFIABLE'],
-  openSignaling: ['UNAUTHORIZED', 'ORIGIN_NOT_ALLOWED'],
+  downloadRecording: ['UNAUTHORIZED', 'PRECONDITION_FAILED', 'RANGE_NOT_SATISFIABLE'],
+  openSignaling: ['UNAUTHORIZED', 'ORIGIN_NOT_ALLOWED', 'UPGRADE_REQUIRED'],
   ...Object.fromEntries(conflicting.split(' ').map((id): [string, ProblemType[]] => [id, ['CONFLICT']])),
 }
 

@@ -88,6 +88,19 @@ test('the download of a recording', async (t) => {
     t.equal((await get({ 'if-none-match': '"another"' })).status, 200)
   })
 
+  await t.test('a client that goes on with another recording is told so before anything else', async (t) => {
+    const etag = (await get()).header('etag') ?? ''
+    for (const wanted of [etag, '*', `"another", ${etag}`])
+      t.equal((await get({ range: 'bytes=0-1', 'if-match': wanted })).status, 206, wanted)
+    for (const wanted of ['"another"', `W/${etag}`, ''])
+      for (const method of ['GET', 'HEAD']) {
+        const answer = await get({ range: 'bytes=900000-', 'if-none-match': '*', 'if-match': wanted }, url, method)
+        t.equal(answer.status, 412, `${method} ${wanted}`)
+        t.equal(answer.header('content-range'), null)
+      }
+    t.match(JSON.parse((await get({ 'if-match': '"another"' })).body.toString()), { type: 'PRECONDITION_FAILED' })
+  })
+
   await t.test('HEAD tells the size and sends nothing', async (t) => {
     for (const headers of [{}, { range: 'bytes=0-1' }]) {
       const answer = await get(headers, url, 'HEAD')

@@ -3,7 +3,7 @@
  * WebRTC peer.
  */
 import { once } from 'node:events'
-import type { IncomingMessage } from 'node:http'
+import http, { type IncomingMessage } from 'node:http'
 import { test, type Test } from 'tap'
 import { WebSocket } from 'ws'
 import { createJoinedBus } from '../../actors/bus/joined-bus.ts'
@@ -139,6 +139,22 @@ test('a refused upgrade is answered with 401 or 403 and the error body, before a
   await connect(url, 'token=good', 'https://good.example')
   t.equal((await refusal(url, 'token=good')).status, 401, 'a used token')
   t.equal(signaling.sessions(), 1)
+})
+
+test('a client of another version of the protocol is told the one that is spoken, before its token is looked at (RFC 6455 §4.4)', async (t) => {
+  const { port, admission } = await setUpStage(t)
+  const ask = (headers: Record<string, string>, path = '/v1/signaling?token=good') =>
+    new Promise<IncomingMessage>((resolve, reject) =>
+      http.get({ port, host: '127.0.0.1', path, headers }, (answer) => resolve(answer.resume())).on('error', reject),
+    )
+  const handshake = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-key': `${'A'.repeat(22)}==` }
+  for (const version of ['8', '7', '14', 'x']) {
+    const { statusCode, headers } = await ask({ ...handshake, 'sec-websocket-version': version })
+    t.same([statusCode, headers['sec-websocket-version']], [426, '13'], version)
+  }
+  t.equal((await ask({})).statusCode, 404, 'who asks for no socket is answered as everywhere')
+  t.equal((await ask({ ...handshake, 'sec-websocket-version': '8' }, '/elsewhere')).statusCode, 404)
+  t.same(admission.questions, [])
 })
 
 test('a client that comes back when its call is over is told so, in place of a refusal', async (t) => {

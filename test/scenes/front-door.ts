@@ -139,7 +139,7 @@ export async function setUpStage(
     maxBodyBytes: 1024,
     requestTimeout: 5000,
     clock: systemClock,
-    fetch: fetch ?? (async () => new Response(null, { status: 404 })),
+    fetch: fetch ?? (async (request) => signaling.otherVersion(request) ?? new Response(null, { status: 404 })),
     tooLarge: () => new Response(null, { status: 413 }),
     sockets: { '/v1/signaling': noted(signaling.route, connections) },
   })
