@@ -32,8 +32,8 @@ export type EntryChannel = {
 
 export type ChannelDeps = {
   readonly end: ChannelEnd
-  /** The payload of an entry from the ring is valid during the call only (`isLent`). */
-  readonly receive: (entry: Entry, isLent: boolean) => void
+  /** The payload is the receiver's own. */
+  readonly receive: (entry: Entry) => void
   readonly clock: Clock
   readonly log: Log
   readonly telemetry?: Telemetry
@@ -93,9 +93,9 @@ export function createEntryChannel(deps: ChannelDeps): EntryChannel {
   }
 
   /** What fails at one entry holds up no other. */
-  function hand(entry: Entry, isLent: boolean): void {
+  function hand(entry: Entry): void {
     try {
-      receive(entry, isLent)
+      receive(entry)
     } catch (error) {
       log.error('an entry of a thread could not be carried on', { kind: entry.kind, error })
     }
@@ -109,7 +109,7 @@ export function createEntryChannel(deps: ChannelDeps): EntryChannel {
       if (entry) {
         expected = (expected + 1) >>> 0
         delivered += 1
-        hand(entry, true)
+        hand(entry)
         reader.pass()
         continue
       }
@@ -119,7 +119,7 @@ export function createEntryChannel(deps: ChannelDeps): EntryChannel {
       expected = (expected + 1) >>> 0
       delivered += 1
       reader.took(waiting.payload.length)
-      hand(waiting, false)
+      hand(waiting)
     }
     return delivered
   }

@@ -5,6 +5,8 @@
  * Memory: `controls` numbers, then the slots. A slot: seq, kind, id, length of the text, length of the payload (32 bit each), text (UTF-8), payload.
  */
 
+import { pooledCopyFrom, pooledCopyOf } from '../../model/pooled-bytes.ts'
+
 export type Entry = {
   /** What is to be done with it; the ends agree on the numbers. */
   readonly kind: number
@@ -29,6 +31,7 @@ function viewsOf(memory: SharedArrayBuffer) {
   return {
     control: new Int32Array(memory, 0, controlBytes / 4),
     heads: new Uint32Array(memory, controlBytes),
+    words: new Int32Array(memory, controlBytes),
     bytes: Buffer.from(memory, controlBytes),
   }
 }
@@ -73,7 +76,7 @@ export function createRingWriter(memory: SharedArrayBuffer): RingWriter {
 }
 
 export type RingReader = {
-  /** The next entry if it is this one; valid until `pass`. */
+  /** The next entry if it is this one. Its payload is the receiver's own. */
   peek(seq: number): Entry | null
   pass(): void
   /** An entry of this size came by message. */
@@ -83,7 +86,7 @@ export type RingReader = {
 }
 
 export function createRingReader(memory: SharedArrayBuffer): RingReader {
-  const { control, heads, bytes } = viewsOf(memory)
+  const { control, heads, words, bytes } = viewsOf(memory)
   let read = Atomics.load(control, controls.read)
   const isEmpty = (): boolean => Atomics.load(control, controls.written) === read
   return {
@@ -99,8 +102,10 @@ export function createRingReader(memory: SharedArrayBuffer): RingReader {
         id: heads[head + 2]!,
         number: heads[head + 3]!,
         text: textLength === 0 ? '' : bytes.toString('utf8', slot + headBytes, textEnd),
-        // A `subarray` of a Buffer would take five times as long.
-        payload: new Uint8Array(memory, controlBytes + textEnd, heads[head + 5]!),
+        payload:
+          textLength === 0
+            ? pooledCopyFrom(words, textEnd / 4, heads[head + 5]!)
+            : pooledCopyOf(bytes.subarray(textEnd, textEnd + heads[head + 5]!)),
       }
     },
     pass() {

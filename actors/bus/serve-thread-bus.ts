@@ -62,7 +62,7 @@ export function serveThreadBus({ bus, end, log, clock, telemetry }: Deps): { clo
     if (text !== '') subjects[id] = text
     const subject = subjects[id]
     if (subject === undefined) throw new Error('a thread publishes on a subject that it has not told')
-    bus.publish(subject, payload)
+    bus.publish(subject, payload, true)
   }
 
   function request({ id, number: timeout, text: subject, payload }: Entry): void {

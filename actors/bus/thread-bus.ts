@@ -7,7 +7,6 @@ import { BusAway, BusNoResponders, BusTimeout } from '../../model/bus.ts'
 import type { Bus, BusMessage, Subscription } from '../../model/bus.ts'
 import type { Cancel, Clock } from '../../model/clock.ts'
 import type { Log } from '../../model/log.ts'
-import { pooledCopyOf } from '../../model/pooled-bytes.ts'
 import type { Telemetry } from '../../model/telemetry.ts'
 import { assertPattern, assertPayload, assertSubject } from './bus-rules.ts'
 import { createEntryChannel, type ChannelDeps } from './entry-channel.ts'
@@ -34,16 +33,15 @@ export function createThreadBus({ end, log, clock, telemetry, nextLook, atEndOfT
   let subscriptions = 0
   let closing: Promise<void> | null = null
 
-  const hear = (entry: Entry, isLent: boolean): void => {
-    const payload = isLent ? pooledCopyOf(entry.payload) : entry.payload
-    if (entry.kind === told.message) return deliver(entry, payload)
+  const hear = (entry: Entry): void => {
+    if (entry.kind === told.message) return deliver(entry)
     if (entry.kind === told.failed) return questions.fail(entry.id, failureOf(entry))
-    questions.settle(entry.id, payload)
+    questions.settle(entry.id, entry.payload)
   }
   const more = { ...(telemetry && { telemetry }), ...(nextLook && { nextLook }), ...(atEndOfTurn && { atEndOfTurn }) }
   const channel = createEntryChannel({ end, receive: hear, clock, log, ...more })
 
-  function deliver({ id, number, text }: Entry, payload: Uint8Array): void {
+  function deliver({ id, number, text, payload }: Entry): void {
     const subscriber = subscribers.get(id)
     if (!subscriber) return
     const subject = text === '' ? subscriber.pattern : text

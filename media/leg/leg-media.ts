@@ -17,7 +17,7 @@ import { createListening } from './listening.ts'
 import { createStandIn } from './stand-in.ts'
 import { createPacer, type AgentLine, type Pacer } from './pacer.ts'
 import { createReceiver, type Receiver } from './receiver.ts'
-import { downStages, isSupervised, upStages } from './stages.ts'
+import { downStages, isMadeAnew, isSupervised, upStages } from './stages.ts'
 
 export type StartCommand = Extract<LegCommand, { readonly type: 'start' }>
 
@@ -170,8 +170,7 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
       const was = isSupervised(supervisors)
       listening.set(listens)
       standIn.set(voice)
-      // What went through untouched has samples now; every other line has its stages already.
-      if (was !== isSupervised(supervisors) && (audio?.codec === 'pcmu' || audio?.codec === 'pcma')) open()
+      if (audio && isMadeAnew(audio) && was !== isSupervised(supervisors)) open()
     },
     voice: standIn.push,
     press: (digits) => (isWithKeys(audio) ? pacer.press(digits) : null),
@@ -184,8 +183,10 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
     tick(at, lateMs) {
       receiver.tick()
       pacer.tick(at, lateMs)
-      listening.tick()
-      standIn.tick()
+      if (isSupervised(supervisors)) {
+        listening.tick()
+        standIn.tick()
+      }
       recording?.tick(at)
     },
     halfway: pacer.halfway,

@@ -56,7 +56,7 @@ export function upStages({ audio, opus, recording, hears, keyHeard = null, super
   ])
   const mayPass = law !== null && onSamples.length === 0
   const isPassed = mayPass && !supervisors?.listening.isOn()
-  const heard = supervisors && !isPassed && heardBy(supervisors.listening, 'caller', codec.rateHz)
+  const heard = mayBeSupervised(audio, supervisors) && heardBy(supervisors.listening, 'caller', codec.rateHz)
   return {
     list: listed([
       isPassed ? null : decode(codec.decode),
@@ -87,8 +87,9 @@ export function downStages({ audio, opus, recording, speaks, isWaiting, isAlone,
   const onSamples = listed([recording && tap((samples, { at }) => recording.agent(samples, at, speaks.rateHz))])
   const isPassed = isUntouched && onSamples.length === 0 && !isSupervised(supervisors)
   const { rateHz } = speaks
-  const spoken = supervisors && !isPassed && standIn(supervisors.standIn, supervisorSound.rateHz, rateHz)
-  const heard = supervisors && !isPassed && heardBy(supervisors.listening, 'agent', rateHz)
+  const isLed = mayBeSupervised(audio, supervisors)
+  const spoken = isLed && standIn(supervisors.standIn, supervisorSound.rateHz, rateHz)
+  const heard = isLed && heardBy(supervisors.listening, 'agent', rateHz)
   return {
     list: listed([
       isPassed ? null : decode(readerOf(speaks)),
@@ -104,6 +105,12 @@ export function downStages({ audio, opus, recording, speaks, isWaiting, isAlone,
     close: codec.close,
   }
 }
+
+/** Its stages are made anew when somebody begins or ends to listen or speak: of G.711 nothing is lost by it, and hardly a call is ever supervised. */
+export const isMadeAnew = ({ codec }: NegotiatedAudio): boolean => codec === 'pcmu' || codec === 'pcma'
+
+const mayBeSupervised = (audio: NegotiatedAudio, supervisors: Supervisors | undefined): supervisors is Supervisors =>
+  supervisors !== undefined && (!isMadeAnew(audio) || isSupervised(supervisors))
 
 export const isSupervised = (supervisors: Supervisors | undefined): boolean =>
   supervisors !== undefined && (supervisors.listening.isOn() || supervisors.standIn.isOn())

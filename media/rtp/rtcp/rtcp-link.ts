@@ -95,7 +95,9 @@ export function createRtcpLink({ source, security, rtcp, now, ...wire }: RtcpLin
       if (!report.saysGoodbye) wire.alive()
     },
     // A slot of the ticker may run late, and what a report says is true of the time at which it goes out.
-    tick: (at) => send(rtcp.due(Math.max(at, now()))),
+    tick(at) {
+      if (rtcp.isDue(at)) send(rtcp.due(Math.max(at, now())))
+    },
     goodbye: () => send(rtcp.goodbye(now())),
     strangers: () => strangers,
     lastStranger: () => lastStranger,

@@ -14,6 +14,8 @@ export type RtcpSession = {
   /** A packet of the peer came; see Reception for `timestamp`. */
   heard(ssrc: number, sequenceNumber: number, timestamp: number | null, at: number): void
   received(rtcp: ReceivedRtcp, at: number): void
+  /** The time of the next report has come. */
+  isDue(at: number): boolean
   /** The report, when its time has come. */
   due(at: number): Buffer | null
   /** Null when nothing was ever sent: who never spoke does not say goodbye (§6.3.7). */
@@ -78,6 +80,7 @@ export function createRtcpSession(own: {
       const block = blocks.find((one) => one.ssrc === own.ssrc)
       if (block && clockRateHz > 0) believe(block, at)
     },
+    isDue: (at) => at >= dueAt,
     due(at) {
       if (at < dueAt) return null
       hasReported = true
