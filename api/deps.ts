@@ -78,6 +78,8 @@ export type ApiDeps = {
   /** Whose agent the page at `/` calls without a key. Given only where the listener is bound to a loopback address. */
   readonly demo: { readonly accountId: AccountId; readonly workerId: WorkerId; readonly token?: string } | null
   readonly rateLimits: RateLimits
+  /** What matters and is not set, in sentences for owners. Absent: nothing. */
+  readonly notes?: readonly string[]
   /** Does this node begin calls? Absent: whenever it is asked. */
   readonly newCalls?: LoadGate['newCalls']
   /** May the roles of this process take new calls? Absent: they may. */

@@ -1,6 +1,7 @@
 /** Owns the routes that read calls. docs/contract/rest.md "Phone calls". */
 import { notFound } from '../model/problem.ts'
 import { createRoute, z } from '@hono/zod-openapi'
+import { TranscriptQuery } from '../model/call-diagnostics.ts'
 import type { AccountId } from '../model/ids.ts'
 import {
   AudioDownload,
@@ -61,7 +62,7 @@ const getTranscript = createRoute({
   summary: 'Get the transcript of a call',
   description:
     'While the call runs, what was said so far. Offsets are hh:mm:ss from the answer; confidence is 0 to 1 or null.',
-  request: { params },
+  request: { params, query: TranscriptQuery },
   responses: answerOf(z.array(named('TranscriptSegment', TranscriptSegment)), 'What was said, in order.'),
 })
 
@@ -109,7 +110,8 @@ export function addPhoneCallRoutes(app: Api, deps: ApiDeps): void {
   })
   app.openapi(getTranscript, async (c) => {
     const { accountId, id } = await callOf(c.get('accountId'), c.req.valid('param').phoneCallId)
-    return c.json((await listTurns(sql, accountId, id)).map(toTranscriptSegment), 200)
+    const { fromTurn } = c.req.valid('query')
+    return c.json((await listTurns(sql, accountId, id, fromTurn)).map(toTranscriptSegment), 200)
   })
   app.openapi(getAudioUrl, async (c) => {
     const { accountId, id, recordingKey } = await callOf(c.get('accountId'), c.req.valid('param').phoneCallId)

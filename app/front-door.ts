@@ -33,6 +33,7 @@ import { openMcpSide } from './mcp-side.ts'
 import type { MediaSide } from './media-side.ts'
 import type { ReadinessOfProcess } from './readiness.ts'
 import { openScriptCheck } from './script-check.ts'
+import { notesOf } from './unset-notes.ts'
 
 const maxBodyBytes = 1024 * 1024
 const requestTimeout = 30_000
@@ -201,6 +202,7 @@ function openFetch({ core, config, calls, demo, readiness }: Parts, limit: Reque
     signalingUrl: config.signalingUrl,
     readiness: readiness.read,
     rateLimits: config.rateLimits,
+    notes: notesOf(config, core),
     demo: config.demo ? demo : null,
   }
   const api = config.roles.has('api') ? createApi(deps, limit) : createRim(deps, limit)

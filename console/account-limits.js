@@ -56,7 +56,6 @@ function Confirmations({ limits, reload }) {
   return h('section', { class: 'card', 'aria-labelledby': 'confirmations' }, [
     h('h2', { id: 'confirmations' }, 'Calls of applications'),
     h(Form, {
-      key: String(limits.requireConfirmationForOutboundCalls),
       action: 'Save',
       done: 'Saved.',
       disabled: !isOwner,

@@ -6,6 +6,8 @@ export type Session = {
   user: { id: string; email: string; name: string | null }
   accounts: { id: string; name: string; role: Role }[]
   csrf: string
+  /** What matters and is not set for this service; empty for who owns no account. */
+  notes: string[]
 }
 
 export type Page<Item> = { data: Item[]; nextCursor: string | null }

@@ -6,6 +6,7 @@ import { Confirm } from './confirm.js'
 import { longTimeOf, timeOf, wordsOf } from './format.js'
 import { Empty, Failure, Loading, Table, Text } from './parts.js'
 import { useHere } from './session.js'
+import { useStretch } from './stretch.js'
 import { useLoaded } from './use-loaded.js'
 
 /** @typedef {import('./account-answers').OAuthGrant} OAuthGrant */
@@ -25,16 +26,25 @@ export function Applications() {
             { title: 'No application yet' },
             `Give an MCP client the address ${location.origin}/mcp: it asks a user of the account to allow it, and stands here then.`,
           )
-        : h(
-            Table,
-            {
-              label: 'Applications of users',
-              class: 'rows',
-              head: ['Application', 'Of', 'May', 'Allowed', 'Last used', ''],
-            },
-            grants.map((grant) => h(Row, { key: grant.id, grant, changed: reload })),
-          ),
+        : h(Found, { grants, changed: reload }),
   ])
+}
+
+/** @param {{ grants: OAuthGrant[], changed: () => void }} props */
+function Found({ grants, changed }) {
+  const { shown, pager } = useStretch(grants, 50)
+  return [
+    h(
+      Table,
+      {
+        label: 'Applications of users',
+        class: 'rows',
+        head: ['Application', 'Of', 'May', 'Allowed', 'Last used', ''],
+      },
+      shown.map((grant) => h(Row, { key: grant.id, grant, changed })),
+    ),
+    pager,
+  ]
 }
 
 /** @param {{ grant: OAuthGrant, changed: () => void }} props */

@@ -2,6 +2,7 @@
 import { h } from 'preact'
 import { Cursors, pageAddress } from './cursors.js'
 import { DayFilter, Filters, putIn, TextFilter } from './filters.js'
+import { useActorNames } from './actor-names.js'
 import { longTimeOf, timeOf } from './format.js'
 import { Badge, Choice, Empty, Failure, Field, Loading, PageFrame, Table, Text } from './parts.js'
 import { home, Link, usePlace } from './router.js'
@@ -29,6 +30,7 @@ export function AuditPage() {
       : null,
   )
   const page = /** @type {import('./answers').Page<AuditEntry> | null} */ (value)
+  const nameOf = useActorNames(mayChange)
   if (!mayChange)
     return h(
       PageFrame,
@@ -54,7 +56,7 @@ export function AuditPage() {
                 class: `rows${isLoading ? ' stale' : ''}`,
                 head: ['When', 'Who', 'What', 'Result', 'With'],
               },
-              page.data.map((entry) => h(Row, { key: entry.id, entry })),
+              page.data.map((entry) => h(Row, { key: entry.id, entry, nameOf })),
             ),
             h(Cursors, { query, next: page.nextCursor }),
           ],
@@ -74,15 +76,19 @@ const AuditFilters = ({ query }) =>
     h(DayFilter, { label: 'To', name: 'to', query }),
   ])
 
-/** @param {{ entry: AuditEntry }} props */
-function Row({ entry: { at, actor, action, result, errorCode, arguments: given, callIds } }) {
+/** @param {{ entry: AuditEntry, nameOf: (id: string) => string | undefined }} props */
+function Row({ entry: { at, actor, action, result, errorCode, arguments: given, callIds }, nameOf }) {
   const who = actor.userId ?? actor.keyId ?? actor.clientId ?? ''
+  const name = nameOf(who)
   const text = JSON.stringify(given, null, 2)
   return h('tr', null, [
     h('td', { 'data-label': 'When' }, h('time', { title: longTimeOf(at) }, timeOf(at))),
     h('td', { 'data-label': 'Who' }, [
       actor.kind.replace('_', ' '),
-      who !== '' && h('code', { class: 'soft', title: who }, ` ${who.slice(0, 13)}`),
+      who !== '' &&
+        (name === undefined
+          ? h('code', { class: 'soft', title: who }, ` ${who.slice(0, 13)}`)
+          : h('span', { class: 'soft', title: who }, [' ', h(Text, null, name)])),
     ]),
     h('td', { 'data-label': 'What' }, h('code', null, action)),
     h('td', { 'data-label': 'Result' }, [

@@ -1,8 +1,10 @@
 /** Owns the facts of a call: who, when, over which way, how well it sounded; and what it did step by step. */
 import { h } from 'preact'
+import { useState } from 'preact/hooks'
 import { durationOf, longTimeOf, msOf, qualityToneOf, timeOf, wordsOf } from './format.js'
 import { Badge, Fact, Facts, Text } from './parts.js'
 import { home, Link } from './router.js'
+import { useStretch } from './stretch.js'
 import { useWorkerNames } from './worker-names.js'
 
 /** @typedef {import('./answers').Call} Call */
@@ -19,7 +21,9 @@ export function CallFacts({ call, diagnostics }) {
         h('h2', { id: 'quality' }, 'Sound'),
         h(Sound, { quality: call.quality }),
       ]),
-    diagnostics && diagnostics.deliveries.data.length > 0 && h(Told, { deliveries: diagnostics.deliveries.data }),
+    diagnostics &&
+      diagnostics.deliveries.data.length > 0 &&
+      h(Told, { deliveries: diagnostics.deliveries.data, callId: call.id }),
     diagnostics && diagnostics.steps.data.length > 0 && h(Steps, { steps: diagnostics.steps.data }),
   ]
 }
@@ -70,38 +74,57 @@ function Sound({ quality }) {
   ])
 }
 
-/** @param {{ deliveries: import('./answers').DiagnosedDelivery[] }} props */
-const Told = ({ deliveries }) =>
-  h('section', { class: 'card', 'aria-labelledby': 'told' }, [
+/** @param {{ deliveries: import('./answers').DiagnosedDelivery[], callId: string }} props */
+function Told({ deliveries, callId }) {
+  const { shown, pager } = useStretch(deliveries, 50)
+  return h('section', { class: 'card stack', 'aria-labelledby': 'told' }, [
     h('h2', { id: 'told' }, 'Webhooks'),
     h(
       'ul',
       { class: 'plain-list' },
-      deliveries
-        .slice(0, 50)
-        .map(({ id, subscriptionId, eventType, status, attempts }) =>
-          h('li', { key: id }, [
-            h(Link, { href: `${home}/webhooks/${subscriptionId}?delivery=${id}` }, eventType),
-            ' ',
-            h(
-              Badge,
-              { tone: status === 'delivered' ? 'good' : status === 'exhausted' ? 'bad' : 'warn' },
-              wordsOf(status),
-            ),
-            attempts.length > 1 && h('span', { class: 'soft' }, ` ${attempts.length} attempts`),
-          ]),
-        ),
+      shown.map(({ id, subscriptionId, eventType, status, attempts }) =>
+        h('li', { key: id }, [
+          h(Link, { href: `${home}/webhooks/${subscriptionId}?callId=${callId}` }, eventType),
+          ' ',
+          h(
+            Badge,
+            { tone: status === 'delivered' ? 'good' : status === 'exhausted' ? 'bad' : 'warn' },
+            wordsOf(status),
+          ),
+          attempts.length > 1 && h('span', { class: 'soft' }, ` ${attempts.length} attempts`),
+        ]),
+      ),
     ),
+    pager,
   ])
+}
 
-/** @param {{ steps: import('./answers').Diagnostics['steps']['data'] }} props */
-const Steps = ({ steps }) =>
-  h('details', { class: 'card' }, [
-    h('summary', null, h('h2', null, `Step by step (${steps.length})`)),
+/** @typedef {import('./answers').Diagnostics['steps']['data']} StepList */
+
+/** Drawn when it is opened: a call of hours has thousands. @param {{ steps: StepList }} props */
+function Steps({ steps }) {
+  const [isOpen, setOpen] = useState(false)
+  return h(
+    'details',
+    {
+      class: 'card',
+      onToggle: (/** @type {Event} */ event) => setOpen(/** @type {HTMLDetailsElement} */ (event.currentTarget).open),
+    },
+    [
+      h('summary', null, h('h2', null, `Step by step (${steps.length.toLocaleString()})`)),
+      isOpen && h(OpenSteps, { steps }),
+    ],
+  )
+}
+
+/** @param {{ steps: StepList }} props */
+function OpenSteps({ steps }) {
+  const { shown, pager } = useStretch(steps, 200)
+  return [
     h(
       'ol',
-      { class: 'steps' },
-      steps.slice(0, 1_000).map(({ seq, at, fact, ignored, details }) =>
+      { class: 'steps', tabIndex: 0, 'aria-label': 'Steps' },
+      shown.map(({ seq, at, fact, ignored, details }) =>
         h('li', { key: seq, class: ignored ? 'soft' : '' }, [
           h('time', { title: longTimeOf(at) }, timeOf(at)),
           ' ',
@@ -117,4 +140,6 @@ const Steps = ({ steps }) =>
         ]),
       ),
     ),
-  ])
+    pager,
+  ]
+}

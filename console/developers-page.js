@@ -9,6 +9,7 @@ import { longTimeOf, timeOf } from './format.js'
 import { Form } from './form.js'
 import { Badge, Empty, Fact, Facts, Failure, Loading, PageFrame, Table, Text } from './parts.js'
 import { useHere } from './session.js'
+import { useStretch } from './stretch.js'
 import { useLoaded } from './use-loaded.js'
 
 /** @typedef {import('./answers').ApiKey} ApiKey */
@@ -73,11 +74,7 @@ function Keys({ isOwner }) {
                 ? 'Make one below for each program, with no more than it needs.'
                 : 'An owner of the account makes them.',
             )
-          : h(
-              Table,
-              { label: 'Keys', class: 'rows', head: ['Name', 'Begins with', 'May', 'Last used', 'State', ''] },
-              keys.map((key) => h(KeyRow, { key: key.id, apiKey: key, changed: reload, isOwner })),
-            ),
+          : h(FoundKeys, { keys, changed: reload, isOwner }),
     ]),
     isOwner &&
       h('section', { class: 'card', 'aria-labelledby': 'new' }, [
@@ -98,6 +95,19 @@ function Keys({ isOwner }) {
           save: create,
         }),
       ]),
+  ]
+}
+
+/** @param {{ keys: ApiKey[], changed: () => void, isOwner: boolean }} props */
+function FoundKeys({ keys, changed, isOwner }) {
+  const { shown, pager } = useStretch(keys, 50)
+  return [
+    h(
+      Table,
+      { label: 'Keys', class: 'rows', head: ['Name', 'Begins with', 'May', 'Last used', 'State', ''] },
+      shown.map((key) => h(KeyRow, { key: key.id, apiKey: key, changed, isOwner })),
+    ),
+    pager,
   ]
 }
 

@@ -51,7 +51,7 @@ export function DocumentPage({ id }) {
       h(
         'section',
         { class: 'card', 'aria-label': 'The document' },
-        h(DocumentForm, { key: `${document.updatedAt} ${workers.length}`, document, workers, address, saved: reload }),
+        h(DocumentForm, { document, workers, address, saved: reload }),
       ),
       !isWritten &&
         document.text !== undefined &&

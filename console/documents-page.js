@@ -128,7 +128,9 @@ function NewDocument({ made }) {
         upload.set('title', title)
         if (workerId !== '') upload.set('workerIds', workerId)
         await ask(`${api}/documents`, { method: 'POST', form: upload })
-      } else
+      } else if (text.trim() === '')
+        throw new Error('There is nothing to add yet: choose a file, or write the text itself.')
+      else
         await ask(`${api}/documents`, {
           method: 'POST',
           json: { title, text, workerIds: workerId === '' ? [] : [workerId] },

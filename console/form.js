@@ -1,5 +1,7 @@
-/** Owns forms: fields by their names, what is wrong said above, and what went well below. */
+/** Owns forms: fields by their names, what is wrong said at its field and else above, and what went well below. */
 import { h } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { Refusal } from './ask.js'
 import { Failure, Field } from './parts.js'
 import { useAction } from './use-action.js'
 
@@ -19,34 +21,51 @@ import { useAction } from './use-action.js'
 
 /** @typedef {{ fields: Record<string, string>, checks: Record<string, boolean>, form: HTMLFormElement }} Filled */
 
-/** @param {FieldOf} field */
-function control({
-  name,
-  kind = 'text',
-  value = '',
-  checked = false,
-  required = false,
-  rows = 4,
-  options = [],
-  accept,
-}) {
-  if (kind === 'textarea') return h('textarea', { name, rows, required, defaultValue: value }, value)
+/**
+ * What a form is set back to is what stands in the attributes, so everything is a default here.
+ * @param {FieldOf} field
+ * @param {boolean} isWrong
+ */
+function control(
+  { name, kind = 'text', value = '', checked = false, required = false, rows = 4, options = [], accept },
+  isWrong,
+) {
+  const given = { name, 'aria-invalid': isWrong ? 'true' : undefined }
+  if (kind === 'textarea') return h('textarea', { ...given, rows, required, defaultValue: value })
   if (kind === 'choice')
     return h(
       'select',
-      { name },
-      options.map(([one, label]) => h('option', { value: one, selected: one === value }, label)),
+      given,
+      options.map(([one, label]) => h('option', { value: one, defaultSelected: one === value, key: one }, label)),
     )
-  if (kind === 'checkbox') return h('input', { type: 'checkbox', name, defaultChecked: checked })
-  if (kind === 'file') return h('input', { type: 'file', name, required, accept })
+  if (kind === 'checkbox') return h('input', { type: 'checkbox', ...given, defaultChecked: checked })
+  if (kind === 'file') return h('input', { type: 'file', ...given, required, accept })
   return h('input', {
     type: kind,
-    name,
+    ...given,
     required,
     defaultValue: value,
     autocomplete: 'off',
     step: kind === 'number' ? 'any' : undefined,
   })
+}
+
+/**
+ * The issues that are about a field, by its name: what an issue's path ends with, so that `gateways.0.host` is that of `host`. A place in a list is none.
+ * @param {Error | null} error
+ * @param {readonly FieldOf[]} fields
+ */
+function issuesAt(error, fields) {
+  /** @type {Map<string, string>} */
+  const found = new Map()
+  /** @type {Refusal['issues']} */
+  const others = []
+  for (const issue of error instanceof Refusal ? error.issues : []) {
+    const end = issue.path.split('.').findLast((part) => !/^\d+$/.test(part)) ?? ''
+    if (found.has(end) || !fields.some(({ name }) => name === end)) others.push(issue)
+    else found.set(end, issue.message)
+  }
+  return { found, others }
 }
 
 /** @param {HTMLFormElement} form @returns {Filled} */
@@ -71,34 +90,59 @@ function filledOf(form) {
 }
 
 /**
+ * Set back when what it shows is something else by now: saved, or by somebody else.
+ * @param {readonly FieldOf[]} fields
+ */
+function useFormOf(fields) {
+  const form = useRef(/** @type {HTMLFormElement | null} */ (null))
+  const shown = JSON.stringify(fields.map(({ name, value, checked }) => [name, value, checked]))
+  const former = useRef(shown)
+  useEffect(() => {
+    if (former.current === shown) return
+    former.current = shown
+    form.current?.reset()
+  }, [shown])
+  return form
+}
+
+/**
  * @param {{ fields: readonly FieldOf[], action: string, done?: string, save: (filled: Filled) => Promise<unknown>, disabled?: boolean, clears?: boolean, children?: import('preact').ComponentChildren }} props
  */
 export function Form({ fields, action, done, save, disabled = false, clears = false, children }) {
   const { isRunning, error, done: wasDone, run } = useAction()
+  const form = useFormOf(fields)
+  const { found, others } = issuesAt(error, fields)
+  useEffect(() => {
+    const wrong = /** @type {HTMLElement | null | undefined} */ (form.current?.querySelector('[aria-invalid]'))
+    wrong?.focus()
+  }, [error])
   /** @param {SubmitEvent} event */
   const submit = (event) => {
     event.preventDefault()
     if (isRunning) return
-    const form = /** @type {HTMLFormElement} */ (event.currentTarget)
-    const filled = filledOf(form)
+    const filled = filledOf(/** @type {HTMLFormElement} */ (event.currentTarget))
     run(async () => {
       await save(filled)
-      if (clears) form.reset()
+      if (clears) filled.form.reset()
     }, done)
   }
-  return h('form', { class: 'form', onSubmit: submit }, [
-    h(Failure, { error }),
+  return h('form', { class: 'form', onSubmit: submit, ref: form }, [
+    h(Failure, { error, issues: others }),
     h(
       'div',
       { class: 'grid' },
       fields.map((field) => {
+        const wrong = found.get(field.name)
         if (field.kind === 'checkbox')
-          return h('label', { class: 'check', key: field.name }, [control(field), field.label])
-        return h(
-          Field,
-          { key: field.name, label: field.label, hint: field.hint, class: field.kind === 'textarea' ? 'whole' : '' },
-          control(field),
-        )
+          return h('label', { class: 'check', key: field.name }, [
+            control(field, wrong !== undefined),
+            field.label,
+            field.hint && h('span', { class: 'hint' }, field.hint),
+            wrong && h('span', { class: 'wrong-field' }, wrong),
+          ])
+        const { name: key, label, hint } = field
+        const place = field.kind === 'textarea' ? 'whole' : ''
+        return h(Field, { key, label, hint, wrong, class: place }, control(field, wrong !== undefined))
       }),
     ),
     children,

@@ -1,8 +1,12 @@
 /** Owns the calls that run now, as the service tells of them: the whole at the beginning and after every break, and from then on what changes. */
 import { useEffect, useState } from 'preact/hooks'
+import { ask } from './ask.js'
 
 /** @typedef {import('./answers').LiveCall} LiveCall */
 /** @typedef {{ calls: ReadonlyMap<string, LiveCall> | null, isConnected: boolean }} Live calls is null until they are known */
+
+/** Ms until a stream that was refused is asked for again. */
+const againAfter = 3_000
 
 /**
  * While the page is looked at: browsers have few connections to one host.
@@ -16,7 +20,11 @@ export function useLiveCalls(accountId, callId = null) {
   useEffect(() => {
     if (!isSeen) return
     const query = new URLSearchParams({ accountId, ...(callId !== null && { callId }) })
-    const source = new EventSource(`/console/events?${query}`)
+    /** @type {EventSource | null} */
+    let source = null
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer
+    let isHere = true
     /** @param {MessageEvent<string>} event */
     const whole = ({ data }) => {
       const { calls } = /** @type {{ calls: LiveCall[] }} */ (JSON.parse(data))
@@ -32,10 +40,30 @@ export function useLiveCalls(accountId, callId = null) {
         return { calls: now, isConnected: true }
       })
     }
-    source.addEventListener('calls', whole)
-    source.addEventListener('change', change)
-    source.addEventListener('error', () => setLive((before) => ({ ...before, isConnected: false })))
-    return () => source.close()
+    const lost = () => {
+      setLive((before) => ({ ...before, isConnected: false }))
+      // Browsers ask again after a break, but not after an answer that was no stream.
+      if (source?.readyState === EventSource.CLOSED) again()
+    }
+    const again = () => {
+      clearTimeout(timer)
+      // Who is not signed in any more is told by this.
+      timer = setTimeout(() => isHere && ask('/console/session').then(open, again), againAfter)
+    }
+    const open = () => {
+      if (!isHere) return
+      source = new EventSource(`/console/events?${query}`)
+      source.addEventListener('calls', whole)
+      source.addEventListener('change', change)
+      source.addEventListener('late', () => setLive((before) => ({ ...before, isConnected: false })))
+      source.addEventListener('error', lost)
+    }
+    open()
+    return () => {
+      isHere = false
+      clearTimeout(timer)
+      source?.close()
+    }
   }, [accountId, callId, isSeen])
   return live
 }

@@ -32,7 +32,7 @@ export function LivePage() {
       actions: h(
         'span',
         { class: `link-state ${isConnected ? 'good' : 'warn'}`, role: 'status' },
-        isConnected ? 'Live' : 'Connecting …',
+        isConnected ? 'Live' : sorted === null ? 'Connecting …' : 'Not up to date …',
       ),
     },
     [h(Told, { text: lead }), sorted === null ? h(Loading, null) : h(Running, { calls: sorted, nameOf })],

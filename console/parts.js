@@ -1,6 +1,6 @@
 /** Owns the small things that all pages are made of. What is given as text is shown as text, whatever is in it. */
 import { h } from 'preact'
-import { Refusal } from './ask.js'
+import { isPassing, Refusal } from './ask.js'
 
 /** @typedef {import('preact').ComponentChildren} Children */
 
@@ -29,10 +29,11 @@ export const PageFrame = ({ title, lead, actions, children }) => [
 export const Empty = ({ title, children, action }) =>
   h('div', { class: 'empty' }, [h('h2', null, title), children && h('p', null, children), action])
 
-/** @param {{ error: Error | null, retry?: () => void }} props */
-export function Failure({ error, retry }) {
+/**
+ * @param {{ error: Error | null, retry?: () => void, issues?: Refusal['issues'] }} props issues: those that are not told elsewhere
+ */
+export function Failure({ error, retry, issues = error instanceof Refusal ? error.issues : [] }) {
   if (!error) return null
-  const issues = error instanceof Refusal ? error.issues : []
   return h('div', { class: 'notice bad', role: 'alert' }, [
     h('p', null, h('strong', null, error.message)),
     issues.length > 0 &&
@@ -44,6 +45,7 @@ export function Failure({ error, retry }) {
     error instanceof Refusal &&
       error.requestId !== null &&
       h('p', { class: 'soft' }, ['Request ', h('code', null, error.requestId)]),
+    retry && isPassing(error) && h('p', null, 'It is asked again by itself.'),
     retry && h('button', { type: 'button', class: 'quiet', onClick: retry }, 'Try again'),
   ])
 }
@@ -51,12 +53,13 @@ export function Failure({ error, retry }) {
 export const Loading = () => h('p', { class: 'loading', role: 'status' }, 'Loading …')
 
 /**
- * @param {{ label: string, children?: Children, hint?: Children, class?: string }} props the control is the child, within its label
+ * @param {{ label: string, children?: Children, hint?: Children, wrong?: string, class?: string }} props the control is the child, within its label
  */
-export const Field = ({ label, children, hint, class: name = '' }) =>
+export const Field = ({ label, children, hint, wrong, class: name = '' }) =>
   h('label', { class: `field ${name}` }, [
     h('span', { class: 'field-label' }, label),
     children,
+    wrong && h('span', { class: 'wrong-field' }, `${label} ${wrong}`),
     hint && h('span', { class: 'hint' }, hint),
   ])
 

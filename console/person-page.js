@@ -53,7 +53,6 @@ export function PersonPage({ id }) {
         'section',
         { class: 'card', 'aria-label': 'What is stored' },
         h(Form, {
-          key: person.updatedAt,
           action: 'Save',
           done: 'Saved.',
           disabled: !mayChange,

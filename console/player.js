@@ -26,10 +26,22 @@ async function linkOf(address) {
   return pathname + search
 }
 
+/** @param {HTMLAudioElement} sound */
+const isLoaded = (sound) =>
+  new Promise((resolve, reject) => {
+    sound.addEventListener('loadedmetadata', resolve, { once: true })
+    sound.addEventListener('error', () => reject(new Error('The recording cannot be loaded.')), { once: true })
+  })
+
+/** Ms: a link that has ended is asked for anew, and what cannot be heard at all not again and again. */
+const renewedAfter = 10_000
+
 /** @param {string} address of the call @returns {Player} */
 export function usePlayer(address) {
   const audio = useRef(/** @type {HTMLAudioElement | null} */ (null))
   const [state, setState] = useState({ time: 0, isPlaying: false, speed: 1, error: /** @type {Error | null} */ (null) })
+  const speed = useRef(1)
+  const renewed = useRef(-Infinity)
   const put = (/** @type {Partial<typeof state>} */ changes) => setState((before) => ({ ...before, ...changes }))
 
   const load = useCallback(
@@ -39,7 +51,8 @@ export function usePlayer(address) {
       if (!sound.src || sound.error) {
         sound.preload = 'metadata'
         sound.src = await linkOf(address)
-        await new Promise((resolve) => sound.addEventListener('loadedmetadata', resolve, { once: true }))
+        await isLoaded(sound)
+        sound.playbackRate = speed.current
       }
       if (Math.abs(sound.currentTime - time) > 0.05) sound.currentTime = time
       return sound
@@ -61,9 +74,19 @@ export function usePlayer(address) {
     if (audio.current?.src) audio.current.currentTime = Math.max(0, time)
   }, [])
   const toggle = () => (state.isPlaying ? audio.current?.pause() : playAt(state.time))
-  const setSpeed = (/** @type {number} */ speed) => {
-    if (audio.current) audio.current.playbackRate = speed
-    put({ speed })
+  const setSpeed = (/** @type {number} */ next) => {
+    speed.current = next
+    if (audio.current) audio.current.playbackRate = next
+    put({ speed: next })
+  }
+  /** A link is good for a quarter of an hour, and a recording of hours comes part by part. */
+  const broke = () => {
+    const { isPlaying, time } = state
+    if (isPlaying && performance.now() - renewed.current > renewedAfter) {
+      renewed.current = performance.now()
+      return playAt(time)
+    }
+    put({ isPlaying: false, ...(isPlaying && { error: new Error('The recording cannot be played on.') }) })
   }
   useFrames(state.isPlaying, () => audio.current && put({ time: audio.current.currentTime }))
   useEffect(() => () => audio.current?.pause(), [])
@@ -74,6 +97,7 @@ export function usePlayer(address) {
     onPlay: () => put({ isPlaying: true }),
     onPause: () => put({ isPlaying: false }),
     onEnded: () => put({ isPlaying: false }),
+    onError: broke,
   })
   return { ...state, playAt, seek, toggle, setSpeed, sound }
 }

@@ -22,7 +22,6 @@ export function ScriptEditor({ documentId, saved }) {
   const script = /** @type {Document | null} */ (value)
   if (script === null) return error ? h(Failure, { error, retry: reload }) : h(Loading, null)
   return h(Editor, {
-    key: script.updatedAt,
     script,
     address,
     saved: () => {
@@ -62,13 +61,31 @@ function Editor({ script, address, saved }) {
   const before = script.text ?? ''
   const [text, setText] = useState(before)
   const errors = useScriptErrors(text)
-  const { isRunning, error, run } = useAction()
+  const { isRunning, error, done, run } = useAction()
   const box = useRef(/** @type {HTMLTextAreaElement | null} */ (null))
   const save = (/** @type {string} */ wanted, /** @type {boolean} */ isActive) =>
     run(async () => {
       await ask(address, { method: 'PATCH', json: { ...(wanted !== before && { text: wanted }), isActive } })
+      setText(wanted)
       saved()
-    })
+    }, 'Saved.')
+  // Not disabled: a button that is loses the focus.
+  const button = (
+    /** @type {string} */ label,
+    /** @type {boolean} */ isOff,
+    /** @type {() => void} */ onClick,
+    kind = 'quiet',
+  ) =>
+    h(
+      'button',
+      {
+        type: 'button',
+        class: kind,
+        'aria-disabled': isOff || isRunning,
+        onClick: () => isOff || isRunning || onClick(),
+      },
+      label,
+    )
   const isGood = errors !== null && errors.length === 0
   return h('div', { class: 'stack editor' }, [
     h('div', { class: 'card-head' }, [
@@ -91,31 +108,20 @@ function Editor({ script, address, saved }) {
       h(ErrorList, { errors, choose: (line) => goToLine(box.current, text, line) }),
     mayChange &&
       h('div', { class: 'actions' }, [
-        h(
-          'button',
-          {
-            type: 'button',
-            disabled: isRunning || (text === before && script.isActive),
-            onClick: () => save(text, true),
-          },
+        button(
           isGood || errors === null ? 'Save and use' : 'Save and use in spite of errors',
+          text === before && script.isActive,
+          () => save(text, true),
+          '',
         ),
-        h(
-          'button',
-          {
-            type: 'button',
-            class: 'quiet',
-            disabled: isRunning || text === before,
-            onClick: () => save(text, script.isActive),
-          },
-          'Save',
-        ),
-        text !== before &&
-          h('button', { type: 'button', class: 'quiet', onClick: () => setText(before) }, 'Undo changes'),
+        button('Save', text === before, () => save(text, script.isActive)),
+        text !== before && button('Undo changes', false, () => setText(before)),
+        h('span', { class: 'done', role: 'status' }, text === before ? done : ''),
       ]),
     h(ScriptVersions, {
       address,
       current: before,
+      savedAt: script.updatedAt,
       restore: (/** @type {string} */ former) => save(former, script.isActive),
       mayRestore: mayChange,
     }),

@@ -1,18 +1,25 @@
 /** Owns the versions of a script before: when each was given up, what differs from the one of now, and the way back to it. */
 import { h } from 'preact'
-import { useMemo, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { lineChanges } from './line-changes.js'
 import { longTimeOf } from './format.js'
 import { Failure, Loading } from './parts.js'
+import { useStretch } from './stretch.js'
 import { useLoaded } from './use-loaded.js'
 
 /** @typedef {import('./answers').DocumentVersion} DocumentVersion */
 
-/** @param {{ address: string, current: string, restore: (text: string) => void, mayRestore: boolean }} props */
-export function ScriptVersions({ address, current, restore, mayRestore }) {
+/** @param {{ address: string, current: string, savedAt: string, restore: (text: string) => void, mayRestore: boolean }} props */
+export function ScriptVersions({ address, current, savedAt, restore, mayRestore }) {
   const { value, error, reload } = useLoaded(`${address}/versions`)
   const versions = /** @type {DocumentVersion[] | null} */ (value)
+  const former = useRef(savedAt)
+  useEffect(() => {
+    if (former.current !== savedAt) reload()
+    former.current = savedAt
+  }, [savedAt])
   const [open, setOpen] = useState(/** @type {number | null} */ (null))
+  const { shown, pager } = useStretch(versions ?? [], 50)
   return h('details', { class: 'card versions' }, [
     h('summary', null, h('h2', null, `Versions before${versions === null ? '' : ` (${versions.length})`}`)),
     h(Failure, { error, retry: reload }),
@@ -22,7 +29,7 @@ export function ScriptVersions({ address, current, restore, mayRestore }) {
     h(
       'ul',
       { class: 'plain-list' },
-      versions?.map(({ version, savedAt, characters }) =>
+      shown.map(({ version, savedAt, characters }) =>
         h('li', { key: version }, [
           h(
             'button',
@@ -40,6 +47,7 @@ export function ScriptVersions({ address, current, restore, mayRestore }) {
         ]),
       ),
     ),
+    pager,
   ])
 }
 

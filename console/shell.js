@@ -6,6 +6,8 @@ import { Empty } from './parts.js'
 import { go, home, Link, usePlace } from './router.js'
 import { hereOf, HereContext, useHere } from './session.js'
 import { Shortcuts, useShortcuts } from './shortcuts.js'
+import { SignedOut } from './signed-out.js'
+import { UnsetNotes } from './unset-notes.js'
 
 const storedAccount = 'parley-account'
 
@@ -50,17 +52,17 @@ export function Shell({ session }) {
       'Skip to the page',
     ),
     h(Sidebar, { current: page?.path ?? '', choose }),
-    h(
-      'main',
-      { id: 'main', tabIndex: -1, ref: main, key: here.account.id },
+    h('main', { id: 'main', tabIndex: -1, ref: main, key: here.account.id }, [
+      h(UnsetNotes, { key: 'notes' }),
       view ??
         h(
           Empty,
           { title: 'Nothing here', action: h(Link, { href: home }, 'To the calls of now') },
           'The address leads nowhere in this console.',
         ),
-    ),
+    ]),
     h(Keys, {}),
+    h(SignedOut, {}),
   ])
 }
 

@@ -56,7 +56,8 @@ export function Shortcuts({ close }) {
     ['/', 'First field of the page'],
     ['j k', 'Down and up in a list'],
     ['space', 'Play or pause, in a call'],
-    ['← →', 'Five seconds back or on, in a call'],
+    ['← →', 'Five seconds back or on, in a call; from mark to mark, in a row of them'],
+    ['+ - 0', 'Look closer, at more, at the whole call'],
     ['?', 'These keys'],
   ]
   return h('dialog', { ref: dialog, onClose: close, 'aria-labelledby': 'keys' }, [

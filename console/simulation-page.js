@@ -8,6 +8,7 @@ import { measureWords } from './measure-words.js'
 import { Badge, Failure, Loading, PageFrame, Table, Text } from './parts.js'
 import { go, home, Link } from './router.js'
 import { useHere } from './session.js'
+import { useStretch } from './stretch.js'
 import { resultOf } from './simulations-page.js'
 import { useLoaded } from './use-loaded.js'
 
@@ -91,9 +92,12 @@ const Scenarios = ({ simulation: { scenarios } }) =>
 function Runs({ simulation: { runs, runCount } }) {
   const failed = runs.filter(({ passed }) => !passed)
   const passed = runs.filter((run) => run.passed && run.callId !== undefined)
+  const shownFailed = useStretch(failed, 20)
+  const shownPassed = useStretch(passed, 100)
   return h('section', { class: 'stack', 'aria-labelledby': 'runs' }, [
     h('h2', { id: 'runs' }, failed.length === 0 ? 'No run failed' : 'Runs that failed'),
-    failed.map((run) => h(FailedRun, { key: `${run.scenario} ${run.seed}`, run })),
+    shownFailed.shown.map((run) => h(FailedRun, { key: `${run.scenario} ${run.seed}`, run })),
+    shownFailed.pager,
     runs.length < runCount && h('p', { class: 'soft' }, `${runs.length} of ${runCount} runs are told one by one.`),
     passed.length > 0 &&
       h('details', { class: 'card' }, [
@@ -101,13 +105,14 @@ function Runs({ simulation: { runs, runCount } }) {
         h(
           'ul',
           { class: 'plain-list' },
-          passed.map(({ scenario, seed, callId }) =>
+          shownPassed.shown.map(({ scenario, seed, callId }) =>
             h('li', { key: `${scenario} ${seed}` }, [
               h(Link, { href: `${home}/calls/${callId}` }, h(Text, null, scenario)),
               `, seed ${seed}`,
             ]),
           ),
         ),
+        shownPassed.pager,
       ]),
   ])
 }

@@ -2,6 +2,7 @@
 import { h } from 'preact'
 import { useState } from 'preact/hooks'
 import { ask } from './ask.js'
+import { Confirm } from './confirm.js'
 import { Cursors, pageAddress } from './cursors.js'
 import { longTimeOf, timeOf, wordsOf } from './format.js'
 import { Form } from './form.js'
@@ -9,6 +10,7 @@ import { Badge, Empty, Failure, Loading, PageFrame, Table, Text } from './parts.
 import { usePlace } from './router.js'
 import { useHere } from './session.js'
 import { useAction } from './use-action.js'
+import { useStretch } from './stretch.js'
 import { useLoaded } from './use-loaded.js'
 
 /** @typedef {import('./answers').Trunk} Trunk */
@@ -27,11 +29,7 @@ export function TrunksPage() {
             { title: 'No trunk yet', action: h('a', { class: 'button', href: '/docs' }, 'Every setting of a trunk') },
             'Make one below with the address of your carrier or exchange, or with everything it needs by POST …/trunks.',
           )
-        : h(
-            'div',
-            { class: 'cards' },
-            trunks.map((trunk) => h(TrunkCard, { key: trunk.id, trunk, changed: reload })),
-          ),
+        : h(Found, { trunks, changed: reload }),
     h(Refusals, null),
     mayChange &&
       h('section', { class: 'card', 'aria-labelledby': 'new' }, [
@@ -39,6 +37,19 @@ export function TrunksPage() {
         h(NewTrunk, { made: reload }),
       ]),
   ])
+}
+
+/** Each asks for its state now and then. @param {{ trunks: Trunk[], changed: () => void }} props */
+function Found({ trunks, changed }) {
+  const { shown, pager } = useStretch(trunks, 12)
+  return [
+    h(
+      'div',
+      { class: 'cards' },
+      shown.map((trunk) => h(TrunkCard, { key: trunk.id, trunk, changed })),
+    ),
+    pager,
+  ]
 }
 
 /** @type {Record<string, string>} */
@@ -50,6 +61,7 @@ function TrunkCard({ trunk, changed }) {
   const { value, error } = useLoaded(`${api}/trunks/${trunk.id}/state`, { every: 10_000 })
   const state = /** @type {import('./answers').TrunkState | null} */ (value)
   const [failure, setFailure] = useState(/** @type {Error | null} */ (null))
+  const [isDeleting, setDeleting] = useState(false)
   const toggle = () =>
     ask(`${api}/trunks/${trunk.id}`, { method: 'PATCH', json: { isActive: !trunk.isActive } }).then(changed, setFailure)
   return h('section', { class: 'card', 'aria-label': trunk.name }, [
@@ -62,7 +74,32 @@ function TrunkCard({ trunk, changed }) {
           { type: 'button', class: 'quiet small', onClick: toggle },
           trunk.isActive ? 'Switch off' : 'Switch on',
         ),
+      mayChange &&
+        h(
+          'button',
+          {
+            type: 'button',
+            class: 'danger small',
+            'aria-label': `Delete ${trunk.name}`,
+            onClick: () => setDeleting(true),
+          },
+          'Delete',
+        ),
     ]),
+    isDeleting &&
+      h(
+        Confirm,
+        {
+          title: `Delete ${trunk.name}?`,
+          action: 'Delete it',
+          close: () => setDeleting(false),
+          run: async () => {
+            await ask(`${api}/trunks/${trunk.id}`, { method: 'DELETE' })
+            changed()
+          },
+        },
+        'No call comes or goes over it any more, and its registration ends.',
+      ),
     h(Failure, { error: error ?? failure }),
     h('p', { class: 'soft' }, [wordsOf(trunk.direction), trunk.username && [', as ', h(Text, null, trunk.username)]]),
     state &&
@@ -212,6 +249,7 @@ function NewTrunk({ made }) {
         ],
       },
       { name: 'host', label: 'Gateway', required: true, hint: 'Host name or address of the carrier or exchange' },
+      { name: 'port', label: 'Port', kind: 'number', hint: 'Empty: as DNS says, else 5060' },
       {
         name: 'transport',
         label: 'Transport',
@@ -227,11 +265,11 @@ function NewTrunk({ made }) {
       { name: 'password', label: 'Password', kind: 'password' },
       { name: 'register', label: 'Register there', kind: 'checkbox' },
     ],
-    save: async ({ fields: { name, direction, host, transport, username, password }, checks }) => {
+    save: async ({ fields: { name, direction, host, port, transport, username, password }, checks }) => {
       const json = {
         name,
         direction,
-        gateways: [{ host, transport }],
+        gateways: [{ host, transport, ...(port && { port: Number(port) }) }],
         allowedAddresses: [host],
         ...(username && { username }),
         ...(password && { password }),

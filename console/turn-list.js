@@ -10,7 +10,7 @@ import { Text } from './parts.js'
 /** Characters of a turn that are shown at once. */
 const mostText = 1_500
 /** Turns that are drawn at once. */
-const stretch = 200
+const stretch = 100
 
 const stages = /** @type {const} */ ([
   ['endOfTurn', 'End of turn'],

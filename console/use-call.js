@@ -1,20 +1,46 @@
-/** Owns all that the page of a call is made of, asked for together; while the call runs, again and again. */
+/** Owns all that the page of a call is made of: what comes first is shown first; while the call runs it is asked for again and again, only what may be new. */
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { ask, Refusal } from './ask.js'
-import { useEvery } from './use-loaded.js'
+import { ask, isPassing, Refusal } from './ask.js'
+
+/**
+ * @typedef {import('./answers').Diagnostics} Diagnostics
+ * @typedef {import('./answers').Turn} Turn
+ */
 
 /**
  * @typedef {object} WholeCall
  * @property {import('./answers').Call} call
- * @property {import('./answers').Turn[]} transcript
- * @property {import('./answers').Diagnostics | null} diagnostics null: none are told
+ * @property {Turn[]} transcript
+ * @property {Diagnostics | null} diagnostics null: none are told
  * @property {import('./answers').Peaks | null} peaks null: there is no recording, or not yet
  */
 
 /** Ms. */
 const lookEvery = 2_000
 /** Of each list of the diagnostics: a call that has more is shown as far as that. */
-const mostPages = 20
+const mostPages = 100
+/** Pages between two times that what has come is shown. */
+const shownEvery = 10
+
+const lists = /** @type {const} */ (['turns', 'steps', 'deliveries'])
+const queries = { turns: 'fromTurn', steps: 'fromStep', deliveries: 'fromDelivery' }
+/** Where nothing is. */
+const beyond = { fromTurn: '2147483647', fromStep: '2147483647', fromDelivery: '9007199254740991' }
+
+/**
+ * Of each list the pages that are full, and where the last one begins: it is asked for again, those before are not.
+ * @typedef {object} Known
+ * @property {Record<typeof lists[number], { full: any[], from: number }>} lists
+ * @property {Turn[]} transcript
+ * @property {import('./answers').Peaks | null} peaks
+ */
+
+/** @returns {Known} */
+const nothingKnown = () => ({
+  lists: { turns: { full: [], from: 0 }, steps: { full: [], from: 0 }, deliveries: { full: [], from: 0 } },
+  transcript: [],
+  peaks: null,
+})
 
 const isMissing = (/** @type {unknown} */ error) => error instanceof Refusal && error.status === 404
 
@@ -22,46 +48,69 @@ const isMissing = (/** @type {unknown} */ error) => error instanceof Refusal && 
 const askIfThere = (path) => ask(path).catch((error) => (isMissing(error) ? null : Promise.reject(error)))
 
 /**
- * A page after the other.
+ * The newest page of each list, where there are more the first of them.
  * @param {string} address
- * @returns {Promise<import('./answers').Diagnostics | null>}
+ * @param {Known} known
+ * @returns {Promise<Diagnostics | null>}
  */
-async function askDiagnostics(address) {
-  /** @typedef {import('./answers').Diagnostics} Diagnostics */
-  const whole = /** @type {Diagnostics | null} */ (await askIfThere(`${address}/diagnostics`))
-  if (!whole) return null
-  for (let page = 1; page < mostPages; page++) {
-    const { turns, steps, deliveries } = whole
-    const next = { fromTurn: turns.next, fromStep: steps.next, fromDelivery: deliveries.next }
-    const more = Object.entries(next).flatMap(([name, value]) => (value === null ? [] : [[name, String(value)]]))
-    if (more.length === 0) break
-    const query = new URLSearchParams({
-      fromTurn: '2147483647',
-      fromStep: '2147483647',
-      fromDelivery: '9007199254740991',
-      ...Object.fromEntries(more),
-    })
-    const part = /** @type {Diagnostics} */ (await ask(`${address}/diagnostics?${query}`))
-    for (const name of /** @type {const} */ (['turns', 'steps', 'deliveries'])) {
-      const list = /** @type {{ data: unknown[], next: number | null }} */ (whole[name])
-      if (list.next === null) continue
-      list.data.push(...part[name].data)
-      list.next = part[name].next
-    }
+const askDiagnostics = (address, known) => {
+  const query = new URLSearchParams(lists.map((name) => [queries[name], String(known.lists[name].from)]))
+  return /** @type {Promise<Diagnostics | null>} */ (askIfThere(`${address}/diagnostics?${query}`))
+}
+
+/**
+ * Puts a page behind what is known of its lists.
+ * @param {Diagnostics} page
+ * @param {Known} known
+ * @param {(name: typeof lists[number]) => boolean} isAsked
+ */
+function wholeOf(page, known, isAsked) {
+  const whole = { ...page }
+  for (const name of lists) {
+    const list = known.lists[name]
+    const { data, next } = page[name]
+    if (!isAsked(name)) continue
+    /** @type {any} */ whole[name] = { data: [...list.full, ...data], next }
+    if (next === null) continue
+    list.full = whole[name].data
+    list.from = next
   }
   return whole
 }
 
-/** @param {string} address @returns {Promise<WholeCall>} */
-async function askAll(address) {
+/**
+ * @param {string} address
+ * @param {Known} known
+ * @param {(whole: WholeCall) => boolean} show false: nobody looks any more
+ */
+async function look(address, known, show) {
+  const { from: fromTurn, full } = known.lists.turns
   const call = /** @type {import('./answers').Call} */ (await ask(address))
   const mayHaveSound = call.status === 'completed' && call.startedAt !== undefined
-  const [transcript, diagnostics, peaks] = await Promise.all([
-    ask(`${address}/transcript`),
-    askDiagnostics(address),
-    mayHaveSound ? askIfThere(`${address}/audio/peaks`) : null,
+  const [said, page, peaks] = await Promise.all([
+    /** @type {Promise<Turn[]>} */ (ask(`${address}/transcript${fromTurn === 0 ? '' : `?fromTurn=${fromTurn}`}`)),
+    askDiagnostics(address, known),
+    known.peaks ?? (mayHaveSound ? askIfThere(`${address}/audio/peaks`) : null),
   ])
-  return /** @type {WholeCall} */ ({ call, transcript, diagnostics, peaks })
+  known.transcript = [...known.transcript.slice(0, full.length), ...said]
+  known.peaks = /** @type {import('./answers').Peaks | null} */ (peaks)
+  const { transcript } = known
+  let diagnostics = page && wholeOf(page, known, () => true)
+  const showNow = () => show({ call, transcript, diagnostics, peaks: known.peaks })
+  if (!showNow() || !diagnostics) return
+  for (let pages = 1; pages < mostPages; pages++) {
+    const open = lists.filter((name) => diagnostics?.[name].next !== null)
+    if (open.length === 0) return
+    const query = {
+      ...beyond,
+      ...Object.fromEntries(open.map((name) => [queries[name], String(diagnostics?.[name].next)])),
+    }
+    const part = /** @type {Diagnostics} */ (await ask(`${address}/diagnostics?${new URLSearchParams(query)}`))
+    const grown = wholeOf(part, known, (name) => open.includes(name))
+    for (const name of open) diagnostics = { ...diagnostics, [name]: grown[name] }
+    const isLast = lists.every((name) => diagnostics?.[name].next === null)
+    if ((isLast || pages % shownEvery === 0) && !showNow()) return
+  }
 }
 
 /**
@@ -74,16 +123,34 @@ export function useCall(address) {
   )
   const [round, setRound] = useState(0)
   useEffect(() => {
+    const known = nothingKnown()
     let isHere = true
-    askAll(address).then(
-      (whole) => isHere && setState({ whole, error: null }),
-      (error) => isHere && setState((before) => ({ ...before, error })),
-    )
-    return () => void (isHere = false)
+    let isOpen = true
+    let isShown = false
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer
+    const show = (/** @type {WholeCall} */ whole) => {
+      isShown = true
+      isOpen = whole.call.status !== 'completed' || whole.call.postProcessingStatus === 'in_progress'
+      if (isHere) setState({ whole, error: null })
+      return isHere
+    }
+    const again = () => {
+      if (isHere && isOpen) timer = setTimeout(() => (document.hidden ? again() : lookOnce()), lookEvery)
+    }
+    // One look after the other: of a call of hours one may take longer than until the next.
+    const lookOnce = () =>
+      look(address, known, show)
+        .catch((error) => {
+          isOpen = isPassing(error) || (isOpen && isShown && !isMissing(error))
+          if (isHere) setState((before) => ({ ...before, error }))
+        })
+        .finally(again)
+    void lookOnce()
+    return () => {
+      isHere = false
+      clearTimeout(timer)
+    }
   }, [address, round])
-  const isOpen =
-    state.whole !== null &&
-    (state.whole.call.status !== 'completed' || state.whole.call.postProcessingStatus === 'in_progress')
-  useEvery(isOpen ? lookEvery : null, () => setRound((before) => before + 1))
   return useMemo(() => ({ ...state, reload: () => setRound((before) => before + 1) }), [state])
 }

@@ -1,6 +1,9 @@
 /** Owns how a page gets what it shows: asked for once, again when it asks for something else, and what was late is dropped. */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import { ask } from './ask.js'
+import { ask, isPassing } from './ask.js'
+
+/** Ms until what failed for a while is asked for again by itself. */
+const againAfter = 5_000
 
 /**
  * @template Value
@@ -42,7 +45,8 @@ export function useLoaded(path, { every } = {}) {
     )
     return () => ending.abort()
   }, [path, round])
-  useEvery(every ?? null, () => setRound((before) => before + 1))
+  const isAway = isPassing(state.error)
+  useEvery(isAway ? againAfter : (every ?? null), () => setRound((before) => before + 1))
   const reload = useCallback(() => setRound((before) => before + 1), [])
   const put = useCallback((/** @type {Value} */ value) => setState((before) => ({ ...before, value })), [])
   const isOld = state.path !== path

@@ -9,6 +9,7 @@ import { Choice, Failure, Loading, PageFrame, Table, Text } from './parts.js'
 import { useHere } from './session.js'
 import { useAction } from './use-action.js'
 import { useLoaded } from './use-loaded.js'
+import { useStretch } from './stretch.js'
 
 /** @typedef {import('./answers').User} User */
 /** @typedef {import('./answers').Invitation} Invitation */
@@ -26,6 +27,8 @@ export function UsersPage() {
   const [made, setMade] = useState(/** @type {Invitation | null} */ (null))
   const people = /** @type {User[] | null} */ (users.value)
   const open = /** @type {Invitation[] | null} */ (invited.value)
+  const shownPeople = useStretch(people ?? [], 50)
+  const shownOpen = useStretch(open ?? [], 50)
   const invite = async (/** @type {import('./form.js').Filled} */ { fields: { email, role } }) => {
     setMade(/** @type {Invitation} */ (await ask(`${api}/invitations`, { method: 'POST', json: { email, role } })))
     invited.reload()
@@ -46,15 +49,17 @@ export function UsersPage() {
       : h(
           Table,
           { label: 'Users', class: 'rows', head: ['Who', 'Role', 'Last sign-in', ''] },
-          people.map((user) => h(Row, { key: user.id, user, changed: users.reload })),
+          shownPeople.shown.map((user) => h(Row, { key: user.id, user, changed: users.reload })),
         ),
+    shownPeople.pager,
     open !== null &&
       open.length > 0 &&
       h(
         Table,
         { label: 'Open invitations', class: 'rows', head: ['Invited', 'Role', 'Good until', ''] },
-        open.map((one) => h(InvitedRow, { key: one.id, invitation: one, changed: invited.reload })),
+        shownOpen.shown.map((one) => h(InvitedRow, { key: one.id, invitation: one, changed: invited.reload })),
       ),
+    shownOpen.pager,
     isOwner
       ? h('section', { class: 'card', 'aria-labelledby': 'invite' }, [
           h('h2', { id: 'invite' }, 'Invite somebody'),

@@ -1,4 +1,7 @@
-/** Owns the two waveforms of a call on its time axis: the agent's upwards, the caller's downwards. Dragging looks closer, a double click at all of it. */
+/**
+ * Owns the two waveforms of a call on its time axis: the agent's upwards, the caller's downwards. Dragging looks closer, a double click at all of it; which
+ * part is looked at is the page's, and the same for what stands below.
+ */
 import { h } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
@@ -50,9 +53,9 @@ function linesOf(peaks, length) {
  * @param {HTMLElement} room
  * @param {uPlot.AlignedData} lines
  * @param {number} length
- * @param {(range: Range) => void} looked
+ * @param {(range: Range) => void} chosen by dragging
  */
-function draw(room, lines, length, looked) {
+function draw(room, lines, length, chosen) {
   const soft = colourOf('--soft')
   const line = { stroke: colourOf('--line'), width: 1 }
   /** @param {string} name @returns {uPlot.Series} */
@@ -63,7 +66,12 @@ function draw(room, lines, length, looked) {
       height,
       padding: [8, 0, 0, 0],
       legend: { show: false },
-      cursor: { y: false, points: { show: false }, drag: { x: true, y: false, dist: 6 } },
+      cursor: {
+        y: false,
+        points: { show: false },
+        drag: { x: true, y: false, dist: 6, setScale: false },
+        bind: { dblclick: () => null },
+      },
       scales: {
         x: { time: false, range: (_, min, max) => [Math.max(0, min ?? 0), Math.min(length, max ?? length)] },
         y: { range: [-1, 1] },
@@ -81,9 +89,12 @@ function draw(room, lines, length, looked) {
       ],
       series: [{}, series('--agent'), series('--caller')],
       hooks: {
-        setScale: [
-          (plot, scale) =>
-            scale === 'x' && looked({ from: plot.scales['x']?.min ?? 0, to: plot.scales['x']?.max ?? length }),
+        setSelect: [
+          (plot) => {
+            const { left, width } = plot.select
+            if (width > 0) chosen({ from: plot.posToVal(left, 'x'), to: plot.posToVal(left + width, 'x') })
+            plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
+          },
         ],
       },
     },
@@ -93,22 +104,25 @@ function draw(room, lines, length, looked) {
 }
 
 /**
- * @param {{ peaks: import('./answers').Peaks | null, length: number, time: number, range: Range, setRange: (range: Range) => void, playAt: (time: number) => void }} props
+ * @param {{ peaks: import('./answers').Peaks | null, length: number, time: number, range: Range, setRange: (range: Range | null) => void, playAt: (time: number) => void }} props
+ *   setRange: null is the whole call
  */
 export function Waveform({ peaks, length, time, range, setRange, playAt }) {
   const room = useRef(/** @type {HTMLDivElement | null} */ (null))
-  const looked = useRef(setRange)
-  looked.current = setRange
+  const plotted = useRef(/** @type {uPlot | null} */ (null))
+  const latest = useRef({ range, setRange })
+  latest.current = { range, setRange }
   useEffect(() => {
     const element = /** @type {HTMLDivElement} */ (room.current)
     const lines = linesOf(peaks, length)
-    let plot = draw(element, lines, length, (next) => looked.current(next))
     const again = () => {
-      plot.destroy()
-      plot = draw(element, lines, length, (next) => looked.current(next))
+      plotted.current?.destroy()
+      plotted.current = draw(element, lines, length, (next) => latest.current.setRange(next))
+      look(plotted.current, latest.current.range)
     }
+    again()
     const sizes = new ResizeObserver(
-      () => element.clientWidth > 0 && plot.setSize({ width: element.clientWidth, height }),
+      () => element.clientWidth > 0 && plotted.current?.setSize({ width: element.clientWidth, height }),
     )
     sizes.observe(element)
     const dark = matchMedia('(prefers-color-scheme: dark)')
@@ -116,9 +130,11 @@ export function Waveform({ peaks, length, time, range, setRange, playAt }) {
     return () => {
       sizes.disconnect()
       dark.removeEventListener('change', again)
-      plot.destroy()
+      plotted.current?.destroy()
+      plotted.current = null
     }
   }, [peaks, length])
+  useEffect(() => look(plotted.current, range), [range.from, range.to])
   const part = (time - range.from) / (range.to - range.from)
   /** @param {MouseEvent} event */
   const clicked = (event) => {
@@ -137,7 +153,11 @@ export function Waveform({ peaks, length, time, range, setRange, playAt }) {
       onPointerUp: (/** @type {PointerEvent} */ event) =>
         void (isDragged.current = Math.abs(event.clientX - down.current) > 5),
       onClick: clicked,
+      onDblClick: () => setRange(null),
     }),
     part >= 0 && part <= 1 && h('div', { class: 'playhead', style: { left: `${part * 100}%` } }),
   ])
 }
+
+/** @param {uPlot | null} plot @param {Range} range */
+const look = (plot, { from, to }) => plot?.setScale('x', { min: from, max: to })

@@ -114,6 +114,7 @@ function Deliveries({ address }) {
     every: 5_000,
   })
   const page = /** @type {import('./answers').Page<Delivery> | null} */ (value)
+  const callId = query.get('callId')
   return h('section', { class: 'stack', 'aria-labelledby': 'deliveries' }, [
     h('div', { class: 'filters' }, [
       h('h2', { id: 'deliveries' }, 'Deliveries'),
@@ -127,11 +128,18 @@ function Deliveries({ address }) {
         }),
       ),
     ]),
+    callId !== null &&
+      h('p', null, [
+        'Of ',
+        h(Link, { href: `${home}/calls/${callId}` }, 'one call'),
+        ' only. ',
+        h(Link, { href: placeWith(query, { callId: null, cursor: null }) }, 'All deliveries'),
+      ]),
     h(Failure, { error, retry: reload }),
     page === null
       ? !error && h(Loading, null)
       : page.data.length === 0
-        ? h(Empty, { title: 'Nothing was sent yet' }, 'Send a test, or wait for the next call.')
+        ? h(NoneSent, { isFiltered: ['status', 'callId', 'cursor'].some((name) => query.has(name)) })
         : [
             h(
               Table,
@@ -142,6 +150,23 @@ function Deliveries({ address }) {
           ],
   ])
 }
+
+/** @param {{ isFiltered: boolean }} props */
+const NoneSent = ({ isFiltered }) =>
+  isFiltered
+    ? h(
+        Empty,
+        {
+          title: 'No delivery matches',
+          action: h(Link, { href: location.pathname, class: 'button' }, 'All deliveries'),
+        },
+        'Deliveries are forgotten a while after they have arrived.',
+      )
+    : h(
+        Empty,
+        { title: 'Nothing was sent yet' },
+        'A test that is sent is not listed here: deliveries come with the next call.',
+      )
 
 /** @param {{ delivery: Delivery, address: string, reload: () => void }} props */
 function Row({ delivery, address, reload }) {

@@ -6,6 +6,7 @@ import { Form } from './form.js'
 import { Badge, Empty, Failure, Loading, PageFrame, Table, Text } from './parts.js'
 import { home, Link } from './router.js'
 import { useHere } from './session.js'
+import { useStretch } from './stretch.js'
 import { useLoaded } from './use-loaded.js'
 import { useWorkerNames, useWorkers } from './worker-names.js'
 
@@ -56,16 +57,17 @@ export function WebhooksPage() {
 /** @param {{ subscriptions: Subscription[] }} props */
 function Found({ subscriptions }) {
   const nameOf = useWorkerNames()
+  const { shown, pager } = useStretch(subscriptions, 50)
   if (subscriptions.length === 0)
     return h(
       Empty,
       { title: 'Nobody is told of anything' },
       'Subscribe a receiver below. npm run admin -- webhook listen starts one on your machine that prints every event.',
     )
-  return h(
+  const table = h(
     Table,
     { label: 'Subscriptions', class: 'rows', head: ['Receiver', 'Events', 'Worker', 'State'] },
-    subscriptions.map((subscription) => {
+    shown.map((subscription) => {
       const [tone, words] = stateOf(subscription)
       return h('tr', { key: subscription.id }, [
         h(
@@ -87,6 +89,7 @@ function Found({ subscriptions }) {
       ])
     }),
   )
+  return [table, pager]
 }
 
 /** @param {{ made: (subscription: Subscription) => void }} props */

@@ -8,6 +8,7 @@ import { Badge, Empty, Failure, Loading, Text } from './parts.js'
 import { go, Link, placeWith, usePlace } from './router.js'
 import { ScriptEditor } from './script-editor.js'
 import { useHere } from './session.js'
+import { useStretch } from './stretch.js'
 import { useLoaded } from './use-loaded.js'
 
 /** @typedef {import('./answers').Document} Document */
@@ -21,8 +22,9 @@ export function WorkerScripts({ workerId }) {
   const { query } = usePlace()
   const { value, error, reload } = useLoaded(`${api}/documents?workerId=${workerId}`)
   const documents = /** @type {Document[] | null} */ (value)
+  const scripts = documents?.filter(({ tagKeys }) => tags.some((tag) => tagKeys.includes(tag))) ?? []
+  const { shown, pager } = useStretch(scripts, 50)
   if (documents === null) return error ? h(Failure, { error, retry: reload }) : h(Loading, null)
-  const scripts = documents.filter(({ tagKeys }) => tags.some((tag) => tagKeys.includes(tag)))
   const open = query.get('script') ?? scripts[0]?.id ?? null
   return [
     scripts.length === 0
@@ -35,7 +37,7 @@ export function WorkerScripts({ workerId }) {
           h(
             'ul',
             { class: 'plain-list script-list', 'aria-label': 'Scripts' },
-            scripts.map((script) =>
+            shown.map((script) =>
               h(
                 'li',
                 { key: script.id },
@@ -55,6 +57,7 @@ export function WorkerScripts({ workerId }) {
               ),
             ),
           ),
+          pager,
           open !== null && h(ScriptEditor, { key: open, documentId: open, saved: reload }),
         ]),
     mayChange &&

@@ -43,7 +43,7 @@ export function WorkerSettings({ worker, reload }) {
     ]),
     h('section', { class: 'card', 'aria-labelledby': 'how' }, [
       h('h2', { id: 'how' }, 'How it talks'),
-      h(Talk, { config, save, disabled: !mayChange, key: JSON.stringify(config) }),
+      h(Talk, { config, save, disabled: !mayChange }),
     ]),
     h('details', { class: 'card' }, [
       h('summary', null, h('h2', null, 'Everything, as JSON')),
@@ -52,7 +52,7 @@ export function WorkerSettings({ worker, reload }) {
         { class: 'hint' },
         'With defaults filled in. What is left out of a change stays; null takes a value away.',
       ),
-      h(Raw, { config, save, disabled: !mayChange, key: JSON.stringify(config) }),
+      h(Raw, { config, save, disabled: !mayChange }),
     ]),
     mayChange &&
       h(

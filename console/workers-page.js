@@ -5,6 +5,7 @@ import { Form } from './form.js'
 import { Badge, Empty, Failure, Loading, PageFrame, Table, Text } from './parts.js'
 import { go, home, Link } from './router.js'
 import { useHere } from './session.js'
+import { useStretch } from './stretch.js'
 import { useLoaded } from './use-loaded.js'
 import { forgetWorkers } from './worker-names.js'
 
@@ -25,11 +26,7 @@ export function WorkersPage() {
       ? !error && h(Loading, null)
       : workers.length === 0
         ? h(Empty, { title: 'No worker yet' }, 'Make one below. Then give it a script, and call it.')
-        : h(
-            Table,
-            { label: 'Workers', class: 'rows', head: ['Name', 'Language', 'Called at', 'Calls as', 'State'] },
-            workers.map((worker) => h(Row, { key: worker.id, worker })),
-          ),
+        : h(Found, { workers }),
     mayChange &&
       h('section', { class: 'card', 'aria-labelledby': 'new' }, [
         h('h2', { id: 'new' }, 'Add a worker'),
@@ -43,6 +40,19 @@ export function WorkersPage() {
         }),
       ]),
   ])
+}
+
+/** @param {{ workers: Worker[] }} props */
+function Found({ workers }) {
+  const { shown, pager } = useStretch(workers, 50)
+  return [
+    h(
+      Table,
+      { label: 'Workers', class: 'rows', head: ['Name', 'Language', 'Called at', 'Calls as', 'State'] },
+      shown.map((worker) => h(Row, { key: worker.id, worker })),
+    ),
+    pager,
+  ]
 }
 
 /** @param {{ worker: Worker }} props */

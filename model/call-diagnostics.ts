@@ -23,6 +23,9 @@ export const DiagnosticsQuery = z.object({
 })
 export type DiagnosticsQuery = z.infer<typeof DiagnosticsQuery>
 
+/** From which turn on: who follows a call of hours asks for what is new. */
+export const TranscriptQuery = z.object({ fromTurn: From.default(0) })
+
 const listOf = <Item extends z.ZodType>(item: Item) =>
   z.object({
     data: z.array(item).describe('In their order, 500 at most.'),

@@ -12,10 +12,16 @@ export const listTurnsOf = (tx: Sql | Transaction, callIds: readonly CallId[]) =
   select call_id, ${columns(tx)} from transcript_turns where call_id = any(${[...callIds]}::text[])
   order by call_id, turn_index`
 
-/** In the order they were committed. Empty also for a call of another account. */
-export function listTurns(sql: Sql | Transaction, accountId: AccountId, callId: CallId): Promise<TurnRow[]> {
+/** In the order they were committed, from the turn of that number on. Empty also for a call of another account. */
+export function listTurns(
+  sql: Sql | Transaction,
+  accountId: AccountId,
+  callId: CallId,
+  fromTurn = 0,
+): Promise<TurnRow[]> {
   return sql<TurnRow[]>`
-    select ${columns(sql)} from transcript_turns where account_id = ${accountId} and call_id = ${callId} order by turn_index`
+    select ${columns(sql)} from transcript_turns
+    where account_id = ${accountId} and call_id = ${callId} and turn_index >= ${fromTurn} order by turn_index`
 }
 
 const columns = (sql: Sql | Transaction) =>

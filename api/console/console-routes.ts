@@ -5,6 +5,7 @@ import { notFound, Problem } from '../../model/problem.ts'
 import type { SignedIn } from '../../model/user.ts'
 import { signalingUrlFor } from '../../net/public-url.ts'
 import type { AuditLog } from '../../store/audit.ts'
+import { databaseUnreachable } from '../../store/database-unreachable.ts'
 import { idOf } from '../authenticate.ts'
 import type { Api, ApiDeps, ApiEnv } from '../deps.ts'
 import type { RequestLimit } from '../rate-limit.ts'
@@ -19,7 +20,7 @@ import { addTrunkExamination } from './trunk-routes.ts'
 
 /** Without sessions there is nobody who could use it. */
 export function addConsoleRoutes(app: Api, deps: ApiDeps, limit: RequestLimit, audit: AuditLog): void {
-  const { sessions, publicUrl, signalingUrl } = deps
+  const { sessions, publicUrl, signalingUrl, notes = [] } = deps
   if (!sessions) return
   const files = lazily(readConsoleFiles)
   const page = lazily(() => createConsolePage(files()))
@@ -43,7 +44,7 @@ export function addConsoleRoutes(app: Api, deps: ApiDeps, limit: RequestLimit, a
     if (!answer) throw notFound()
     return answer
   })
-  app.get('/console/session', async (c) => c.json(sessionOf(await whoAsks(c)), 200))
+  app.get('/console/session', async (c) => c.json(sessionOf(await whoAsks(c), notes), 200))
   app.get('/console/events', async (c) => {
     const signedIn = await whoAsks(c)
     const membership = signedIn.memberships.find(({ accountId }) => accountId === c.req.query('accountId'))
@@ -60,10 +61,17 @@ export function addConsoleRoutes(app: Api, deps: ApiDeps, limit: RequestLimit, a
   if (deps.supervise) addSupervisionRoutes(app, { supervise: deps.supervise, audit, whoAsks })
   addTrunkExamination(app, { ...deps, audit, whoAsks })
   app.get('/console/*', async (c) => {
-    if (await who(c)) return page()(signalingUrlFor({ signalingUrl, publicUrl }, c.req.raw))
+    // The page is the same for everybody, and tells what is wrong better than an answer for programs.
+    const isLet = (await who(c).catch(whileUnreachable)) !== null
+    if (isLet) return page()(signalingUrlFor({ signalingUrl, publicUrl }, c.req.raw))
     const { pathname, search } = new URL(c.req.url)
     return c.redirect(`/sign-in?returnTo=${encodeURIComponent(pathname + search)}`, 303)
   })
+}
+
+function whileUnreachable(error: unknown): 'nobody knows' {
+  if (databaseUnreachable(error)) return 'nobody knows'
+  throw error
 }
 
 const maxErrors = 100
@@ -75,8 +83,10 @@ function lazily<Value>(make: () => Value): () => Value {
   return () => (made ??= { value: make() }).value
 }
 
-const sessionOf = ({ userId, email, name, memberships, csrf }: SignedIn) => ({
+/** `notes` are about the service, and for those who own an account on it. */
+const sessionOf = ({ userId, email, name, memberships, csrf }: SignedIn, notes: readonly string[]) => ({
   user: { id: userId, email, name },
   accounts: memberships.map(({ accountId, accountName, role }) => ({ id: accountId, name: accountName, role })),
   csrf,
+  notes: memberships.some(({ role }) => role === 'owner') ? notes : [],
 })

@@ -6,7 +6,7 @@ import type { Cancel, Clock } from '../../model/clock.ts'
 import type { AccountId, CallId, UserId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
 import type { PageSessions } from '../../model/user.ts'
-import type { Change, LiveCalls, Running } from './live-calls.ts'
+import type { Change, LiveCalls, Running, Watcher } from './live-calls.ts'
 
 const most = { inAll: 1_000, ofUser: 12 } as const
 /** Ms. Proxies end what is silent for a minute. */
@@ -55,8 +55,8 @@ export function createEventStreams({ sessions, clock, live }: Deps) {
       const body = new ReadableStream<Uint8Array>(
         {
           start(controller) {
-            const watch: LiveCalls['watch'] = (accountId, watcher) => {
-              const stop = watched(accountId, watcher)
+            const watch: LiveCalls['watch'] = (accountId, watcher, late) => {
+              const stop = watched(accountId, watcher, late)
               return () => {
                 stop()
                 count(whose.userId, -1)
@@ -114,13 +114,16 @@ function follow({ controller, clock, watch, accountId, mayStill }: Follow): Foll
   let isOver = false
   const hasRoom = (): boolean => (controller.desiredSize ?? 0) > 0
   controller.enqueue(encoder.encode('retry: 2000\n\n'))
-  const unwatch = watch(accountId, (running, { changed, gone }) => {
+  const tell: Watcher = (running, { changed, gone }) => {
     const isFirst = latest === null
     latest = running
     if (isBehind) return
     if (isFirst) controller.enqueue(wholeOf(running))
     else if (hasRoom()) controller.enqueue(changeOf(changed, gone))
     else isBehind = true
+  }
+  const unwatch = watch(accountId, tell, () => {
+    if (hasRoom()) controller.enqueue(eventOf('late', '{}'))
   })
   async function beat(beats: number): Promise<void> {
     // What cannot be found out now is asked again.

@@ -26,12 +26,18 @@ export type Change = { readonly changed: readonly string[]; readonly gone: reado
 export type Watcher = (running: Running, change: Change) => void
 
 export type LiveCalls = {
-  /** Told at once when there is somebody already, else with the first look. */
-  watch(accountId: AccountId, watcher: Watcher): () => void
+  /** Told at once when there is somebody already, else with the first look. `late`: the look failed; the next that does not is told, whatever it finds. */
+  watch(accountId: AccountId, watcher: Watcher, late?: () => void): () => void
 }
 
 type Deps = { readonly sql: Sql; readonly bus: Bus; readonly clock: Clock; readonly log: Log }
-type Watch = { readonly watchers: Set<Watcher>; running: Running | null; cancel: Cancel; readonly deafen: () => void }
+type Watch = {
+  readonly watchers: Map<Watcher, () => void>
+  running: Running | null
+  isLate: boolean
+  cancel: Cancel
+  readonly deafen: () => void
+}
 
 export function createLiveCalls({ sql, bus, clock, log }: Deps): LiveCalls {
   const qualities = createLiveQualities({ bus, clock })
@@ -45,20 +51,28 @@ export function createLiveCalls({ sql, bus, clock, log }: Deps): LiveCalls {
     } catch (error) {
       log.warn('running calls could not be read for who watches them', { accountId, error })
       pause = afterFailure
+      watch.isLate = true
+      for (const late of watch.watchers.values()) late()
     }
     if (watch.watchers.size > 0) watch.cancel = clock.after(pause, () => void look(accountId, watch))
   }
 
   return {
-    watch(accountId, watcher) {
+    watch(accountId, watcher, late = () => undefined) {
       let watch = watches.get(accountId)
       if (!watch) {
-        watch = { watchers: new Set(), running: null, cancel: () => undefined, deafen: qualities.listen() }
+        watch = {
+          watchers: new Map(),
+          running: null,
+          isLate: false,
+          cancel: () => undefined,
+          deafen: qualities.listen(),
+        }
         watches.set(accountId, watch)
         void look(accountId, watch)
       }
       const joined = watch
-      joined.watchers.add(watcher)
+      joined.watchers.set(watcher, late)
       if (joined.running) watcher(joined.running, changeOf(new Map(), joined.running))
       return () => {
         joined.watchers.delete(watcher)
@@ -73,10 +87,11 @@ export function createLiveCalls({ sql, bus, clock, log }: Deps): LiveCalls {
 
 function tell(watch: Watch, running: Running): void {
   const change = changeOf(watch.running ?? new Map(), running)
-  const isFirst = watch.running === null
+  const isAwaited = watch.running === null || watch.isLate
   watch.running = running
-  if (!isFirst && change.changed.length + change.gone.length === 0) return
-  for (const watcher of watch.watchers) watcher(running, change)
+  watch.isLate = false
+  if (!isAwaited && change.changed.length + change.gone.length === 0) return
+  for (const watcher of watch.watchers.keys()) watcher(running, change)
 }
 
 function changeOf(before: Running, now: Running): Change {

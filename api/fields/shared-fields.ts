@@ -175,6 +175,7 @@ export const parameterWords: Readonly<Record<string, string>> = {
   trunkId: 'The trunk.',
   limit: 'Entries of a page, 1 to 100. Default: 20.',
   cursor: 'nextCursor of the page before. Absent: the first page.',
+  'getPhoneCallTranscript.fromTurn': 'Number of the first turn that is told, counted from 0. Default: 0, all of them.',
   'getPhoneCallDiagnostics.fromTurn': 'next of turns in the answer before. Default: 0, the first one.',
   'getPhoneCallDiagnostics.fromStep': 'next of steps in the answer before. Default: 0, the first one.',
   'getPhoneCallDiagnostics.fromDelivery': 'next of deliveries in the answer before. Default: 0, the first one.',

@@ -1,8 +1,11 @@
 /** Owns the rim of the pages for people: which methods they know, and that what cannot be done is said as a page. Anything else is the API's rim's. */
 import type { Fetch } from '../../model/listener.ts'
 import { methodNotAllowed, Problem } from '../../model/problem.ts'
+import { databaseUnreachable } from '../../store/database-unreachable.ts'
 import { html } from './html.ts'
 import { renderPage } from './page.ts'
+
+const away = new Problem('SERVICE_UNAVAILABLE', 'The service is not available at the moment. Try again soon.')
 
 export type PageHandlers = { readonly GET?: Fetch; readonly POST?: Fetch }
 
@@ -16,6 +19,7 @@ export function createPageFetch(handlers: PageHandlers): Fetch {
       return await handler(request, info)
     } catch (error) {
       if (error instanceof Problem) return pageOfProblem(error)
+      if (databaseUnreachable(error)) return pageOfProblem(away)
       throw error
     }
   }

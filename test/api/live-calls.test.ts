@@ -8,6 +8,7 @@ import { toBytes } from '../../model/bus-json.ts'
 import type { CallId } from '../../model/ids.ts'
 import { qualitySubjectOf } from '../../model/live-quality.ts'
 import type { Sql } from '../../store/sql.ts'
+import { createCutDatabase } from '../fake/cut-database.ts'
 import { until } from '../scenes/in-time.ts'
 import { createHands, insertCall, insertTurns, newId, openSeededApi, start } from '../scenes/seeded-api.ts'
 
@@ -42,9 +43,17 @@ test('two hundred running calls are one statement a second, whoever watches, and
   /** Of nothing else. */
   const hands = createHands()
   const { counted, count } = countStatements(sql)
-  const live = createLiveCalls({ ...deps, sql: counted, clock: hands.clock })
+  const database = createCutDatabase(counted)
+  const live = createLiveCalls({ ...deps, sql: database.sql, clock: hands.clock })
+  let late = 0
   const told: Change[][] = [[], []]
-  const stop = told.map((changes) => live.watch(own.id, (_, change) => void changes.push(change)))
+  const stop = told.map((changes) =>
+    live.watch(
+      own.id,
+      (_, change) => void changes.push(change),
+      () => void late++,
+    ),
+  )
   const looked = () => until(() => hands.waiting() === 1)
   const news = async (): Promise<Change[][]> => {
     for (const changes of told) changes.length = 0
@@ -86,6 +95,13 @@ test('two hundred running calls are one statement a second, whoever watches, and
   await sql`update calls set progress = 'completed' where id = ${ids[9]!}`
   for (const changes of await news()) t.same(changes, [{ changed: [], gone: [ids[9]] }])
   t.equal(count(), 5, 'one statement a look')
+  database.cut()
+  for (const changes of await news()) t.same(changes, [])
+  t.equal(late, 2, 'a database that is away is told to each')
+  database.mend()
+  hands.turn(5_000)
+  await looked()
+  t.same(told[0], [{ changed: [], gone: [] }], 'and that it is back, though nothing has changed')
   hands.turn(15_000)
   await looked()
   hands.turn(1_000)

@@ -404,6 +404,9 @@ test('phone calls', async (t) => {
         source: null,
       },
     ])
+    const later = await ask(`${calls}/${finished}/transcript?fromTurn=1`)
+    t.same(later.json, answer.json.slice(1), 'or what was said from a turn on')
+    t.match(await ask(`${calls}/${finished}/transcript?fromTurn=x`), { json: { issues: [{ path: 'fromTurn' }] } })
     t.same((await ask(`${calls}/${own.callId}/transcript`)).json, [], 'a call nobody spoke on has an empty one')
   })
 

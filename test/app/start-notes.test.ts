@@ -2,7 +2,7 @@
 import { test } from 'tap'
 import { readConfig, settingNames } from '../../app/config.ts'
 import { mistypedOf } from '../../app/config/mistyped.ts'
-import { notesOf } from '../../tools/start/notes.ts'
+import { notesOf } from '../../app/unset-notes.ts'
 
 test('a variable that is almost a setting is named with the one that is meant, others are nobody’s business', async (t) => {
   const meantOf = (...names: string[]) => [
@@ -34,6 +34,24 @@ test('each thing that matters and is not set is a sentence that names the settin
     EMAIL_FROM: 'parley@call.example',
   })
   t.equal(whole, '')
+})
+
+test('what was switched off and makes things less safe is told as well', async (t) => {
+  const notes = notesOf(
+    readConfig({
+      DATABASE_URL: 'postgres://127.0.0.1/parley',
+      PUBLIC_URL: 'http://call.example',
+      MEDIA_PUBLIC_ADDRESS: '192.0.2.1',
+      SMTP_URL: 'smtp://mail.example',
+      SMTP_REQUIRE_TLS: 'off',
+      EMAIL_FROM: 'parley@call.example',
+      SIP_TLS_VERIFY: 'off',
+    }),
+  )
+  t.same(
+    notes.map((note) => note.split(' ')[0]),
+    ['PUBLIC_URL', 'SMTP_REQUIRE_TLS', 'SIP_TLS_VERIFY'],
+  )
 })
 
 test('stored secrets that another key has sealed are told with what opens them', async (t) => {

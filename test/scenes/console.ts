@@ -5,6 +5,7 @@ import type { Page } from 'playwright-core'
 import type { Teardown } from './database.ts'
 import { createApi } from '../../api/api.ts'
 import { systemClock } from '../../app/clock.ts'
+import { openScriptCheck } from '../../app/script-check.ts'
 import { presetVariable } from '../../app/config.ts'
 import { listen } from '../../gateway/listener/listen.ts'
 import { createPeople } from '../../mcp/people/people.ts'
@@ -21,21 +22,35 @@ import { createPasswords } from '../../store/passwords.ts'
 import { createUser } from '../../store/users.ts'
 import { tellPolicy } from '../peers/browser-page.ts'
 import { openChromium } from '../peers/chromium.ts'
+import { createCutDatabase } from '../fake/cut-database.ts'
 import { cheap, password } from './people.ts'
 import { insertCall, insertTurns, newId, openSeededApi } from './seeded-api.ts'
 
 export type ConsoleScene = Awaited<ReturnType<typeof openConsole>>
 
-/** Everything by the clock of this machine. */
-export async function openConsole(t: Teardown) {
-  const seeded = await openSeededApi(t)
+/** Everything by the clock of this machine. `notes`: what owners are told that is not set. */
+export async function openConsole(t: Teardown, { notes = [] }: { readonly notes?: readonly string[] } = {}) {
+  const away: { cut(): void; mend(): void }[] = []
+  const seeded = await openSeededApi(t, {}, ({ sql: reached }) => {
+    const database = createCutDatabase(reached)
+    away.push(database)
+    return database.sql
+  })
   const { sql, log } = { sql: seeded.sql, log: seeded.deps.log }
   const clock = systemClock
   const audit = createAudit({ sql, clock, newId, log })
   t.teardown(() => audit.close())
   const passwords = createPasswords(cheap)
   const people = createPeople({ sql, clock, newId, log, audit, passwords, publicUrl: null })
-  const api = createApi({ ...seeded.deps, clock, audit, sessions: people, beside: people.pages })
+  const api = createApi({
+    ...seeded.deps,
+    clock,
+    audit,
+    sessions: people,
+    beside: people.pages,
+    checkScript: await openScriptCheck(),
+    notes,
+  })
   const listener = await listen({
     host: '127.0.0.1',
     port: 0,
@@ -57,7 +72,9 @@ export async function openConsole(t: Teardown) {
     await addMember(sql, { accountId, userId, role, now: clock.now() })
     return userId
   }
-  return { ...seeded, url, people, clock, addUser }
+  const cut = () => away.forEach((database) => database.cut())
+  const mend = () => away.forEach((database) => database.mend())
+  return { ...seeded, url, people, clock, addUser, cut, mend }
 }
 
 /** What browsers complain of, and what a policy kept from them. */

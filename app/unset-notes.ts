@@ -1,6 +1,9 @@
-/** Owns what an operator is told about settings at the start: what matters and is not set, in words that say what follows and what mends it. Pure. */
-import { isLoopback, isWildcard } from '../../net/addresses.ts'
-import type { Config } from '../../app/config.ts'
+/**
+ * Owns what an operator is told about settings, at the start and in the console: what matters and is not set or makes things less safe, in words that say what
+ * follows and what mends it. Pure.
+ */
+import { isLoopback, isWildcard } from '../net/addresses.ts'
+import type { Config } from './config.ts'
 
 type Told = Pick<
   Config,
@@ -52,5 +55,21 @@ function notesOfSettings(config: Told): readonly string[] {
           'SMTP_URL and EMAIL_FROM are not set: agents send no mail. Set both, or take the e-mail tools out of their scripts.',
         ]
       : []),
+    ...notesOfSafety(config),
   ]
 }
+
+/** What somebody has switched off, and then maybe forgotten. */
+const notesOfSafety = ({ publicUrl, email, sip }: Told): readonly string[] => [
+  ...(publicUrl?.startsWith('http:') && !isLoopback(new URL(publicUrl).hostname)
+    ? [
+        'PUBLIC_URL begins with http://: passwords, keys and cookies go over the network in clear, and browsers give no microphone. Make it an https:// address.',
+      ]
+    : []),
+  ...(email && !email.requireTls && email.smtpUrl.startsWith('smtp:')
+    ? ['SMTP_REQUIRE_TLS is off: mail of agents goes in clear where the mail server offers no TLS. Set it to on.']
+    : []),
+  ...(sip && !sip.tlsClient.verify
+    ? ['SIP_TLS_VERIFY is off: whoever answers in place of a carrier gets its calls. Set it to on, with SIP_TLS_CA.']
+    : []),
+]
