@@ -1,6 +1,6 @@
 /**
- * What people do in the console, in Chromium: forms with what is wrong and what is good, scripts, webhooks, a database that is away, a session that is over;
- * and ten thousand calls, with which nothing grows. docs/console.md.
+ * What people do in the console, in Chromium: forms with what is wrong and what is good, scripts, webhooks, a database that is away, a session that is over; and
+ * an account that is used a lot, with a call of four hours and ten thousand calls, in which nothing grows with them. docs/console.md.
  */
 import type { Page } from 'playwright-core'
 import { test, type Test } from 'tap'
@@ -9,7 +9,7 @@ import { seriousFindings } from '../peers/axe.ts'
 import { hasChromium } from '../peers/chromium.ts'
 import { openBrowsers, openConsole } from '../scenes/console.ts'
 import { until } from '../scenes/in-time.ts'
-import { insertManyCalls } from '../scenes/long-call.ts'
+import { insertLongCall, insertManyCalls, longTurns } from '../scenes/long-call.ts'
 import { insertCall, newId } from '../scenes/seeded-api.ts'
 
 const skip = hasChromium() ? false : 'no Chromium'
@@ -231,6 +231,13 @@ test('in the console, what people do', { skip }, async (t) => {
     t.same(complaints(), [])
   })
 
+  await t.test('a call of four hours is as quick as a short one', async (t) => {
+    const { id } = await post('webhook-subscriptions', { url: 'https://crm.example/all', eventType: '*' })
+    const callId = await insertLongCall(scene, id)
+    await isSmooth(t, page, `${url}/console/calls/${callId}`)
+    t.same(complaints(), [])
+  })
+
   await t.test('ten thousand calls are listed page by page', async (t) => {
     await insertManyCalls(scene, 10_000)
     await page.goto(`${url}/console/calls`)
@@ -262,3 +269,52 @@ const sizeOf = (page: Page) =>
       longest: Math.max(0, ...(globalThis.longTasks ?? [])),
     }
   })()`) as Promise<{ nodes: number; requests: number; bytes: number; longest: number }>
+
+const watchTasks = `globalThis.longTasks = []
+  new PerformanceObserver((list) => longTasks.push(...list.getEntries().map(({ duration }) => duration))).observe({ entryTypes: ['longtask'] })`
+
+async function isSmooth(t: Test, page: Page, address: string): Promise<void> {
+  await page.addInitScript(watchTasks)
+  await page.goto(address)
+  await page.getByText('What was said as number 0 of').first().waitFor()
+  await page.getByText('Step by step (12,000)').waitFor()
+  const whole = await sizeOf(page)
+  t.ok(whole.nodes < 4_000, `${whole.nodes} nodes for ${longTurns} turns`)
+  t.ok(whole.requests < 40 && whole.bytes < 8_000_000, `${whole.requests} requests, ${whole.bytes} bytes`)
+
+  const axis = page.getByRole('region', { name: 'Time axis' })
+  const drawn = () => page.evaluate("document.querySelector('.waveform canvas').toDataURL()")
+  const all = await drawn()
+  for (let closer = 0; closer < 9; closer++) await axis.getByRole('button', { name: 'Look closer' }).click()
+  const agent = axis.getByRole('group', { name: 'Agent', exact: true })
+  await agent.getByText('What was said as number').first().waitFor()
+  await until(async () => (await drawn()) !== all)
+  t.match(await axis.textContent(), /1:59:\d\d to 2:00:\d\d/)
+  await axis.getByRole('button', { name: 'Look later' }).click()
+  await agent.getByRole('button').first().focus()
+  await page.keyboard.press('ArrowRight')
+  t.match(await page.evaluate('document.activeElement.title'), /What was said as number 250\d/)
+  t.match(await axis.locator('.mark-told').textContent(), /^Agent: What was said/)
+  await page.keyboard.press('0')
+  await until(async () => (await drawn()) === all)
+  const box = await axis.locator('.waveform-room').boundingBox()
+  if (!box) throw new Error('there is no waveform')
+  await page.mouse.move(box.x + box.width * 0.25, box.y + 40)
+  await page.mouse.down()
+  await page.mouse.move(box.x + box.width * 0.5, box.y + 40, { steps: 4 })
+  await page.mouse.up()
+  await axis.getByText(/^(?:59|1:00):\d\d to (?:1:59|2:00):\d\d$/).waitFor()
+  await axis.getByRole('button', { name: 'Whole call' }).click()
+  await until(async () => (await drawn()) === all)
+
+  await page.getByText('Step by step (12,000)').click()
+  await page.getByRole('button', { name: 'Next' }).last().click()
+  await page.getByText('201 to 400 of 12,000').waitFor()
+  await page.getByRole('region', { name: 'Transcript', exact: true }).last().focus()
+  await page.keyboard.press('End')
+  await page.getByRole('button', { name: /^Later \(/ }).click()
+  await page.getByText('What was said as number 100 of').first().waitFor()
+  const after = await sizeOf(page)
+  t.ok(after.nodes < 5_000, `${after.nodes} nodes after it was looked through`)
+  t.ok(after.longest < 4_000, `nothing took longer than ${after.longest} ms`)
+}
