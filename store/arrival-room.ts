@@ -23,8 +23,10 @@ export type ArrivalRoom = {
   readonly workers: ReadonlyMap<WorkerId, ArrivalWorker>
   /** One that is not here is switched off, or deleted; one that is stays until the transaction ends. */
   readonly trunks: ReadonlyMap<TrunkId, TrunkRoom>
-  /** Who takes one of `eventTypes` of each worker; they stay until the transaction ends. */
+  /** Who takes `toldType` of each worker; they stay until the transaction ends. */
   readonly takersOf: ReadonlyMap<WorkerId, readonly SubscriptionId[]>
+  /** Somebody is asked call.worker_request of their calls. */
+  readonly asking: ReadonlySet<WorkerId>
 }
 
 export type Arriving = {
@@ -32,7 +34,8 @@ export type Arriving = {
   readonly trunkIds: readonly TrunkId[]
   /** As addressGroupOf says them. */
   readonly arrivedFrom: readonly string[]
-  readonly eventTypes: readonly EventType[]
+  /** What is told of them. */
+  readonly toldType: EventType
   readonly now: number
 }
 
@@ -40,7 +43,8 @@ export type Arriving = {
 export async function readArrivalRoom(tx: Transaction, accountId: AccountId, arriving: Arriving): Promise<ArrivalRoom> {
   const [{ limit }, [row]] = await Promise.all([lockPlaces(tx, accountId), readRoom(tx, accountId, arriving)])
   const { running = 0, ofWorkers, ofTrunks, ofAddresses, workers, trunks, takers } = row ?? {}
-  const takersOf = (id: WorkerId) => (takers ?? []).filter(({ workerId }) => workerId === null || workerId === id)
+  const takersOf = (id: WorkerId, type: EventType) =>
+    (takers ?? []).filter((taker) => [null, id].includes(taker.workerId) && [type, '*'].includes(taker.eventType))
   return {
     limit,
     running,
@@ -48,7 +52,8 @@ export async function readArrivalRoom(tx: Transaction, accountId: AccountId, arr
     unacknowledgedOf: new Map([...Object.entries(ofTrunks ?? {}), ...Object.entries(ofAddresses ?? {})]),
     workers: new Map((workers ?? []).map((worker) => [worker.id, worker])),
     trunks: new Map((trunks ?? []).map((trunk) => [trunk.id, trunk])),
-    takersOf: new Map(arriving.workerIds.map((id) => [id, takersOf(id).map((taker) => taker.id)])),
+    takersOf: new Map(arriving.workerIds.map((id) => [id, takersOf(id, arriving.toldType).map((taker) => taker.id)])),
+    asking: new Set(arriving.workerIds.filter((id) => takersOf(id, askedType).length > 0)),
   }
 }
 
@@ -59,14 +64,17 @@ type Row = {
   readonly ofAddresses: Record<string, number> | null
   readonly workers: readonly (ArrivalWorker & { readonly id: WorkerId })[] | null
   readonly trunks: readonly (TrunkRoom & { readonly id: TrunkId })[] | null
-  readonly takers: readonly { readonly id: SubscriptionId; readonly workerId: WorkerId | null }[] | null
+  readonly takers: readonly TakerRow[] | null
 }
+type TakerRow = { readonly id: SubscriptionId; readonly workerId: WorkerId | null; readonly eventType: EventType | '*' }
+
+const askedType: EventType = 'call.worker_request'
 
 /** What must not go before the transaction ends is held in the order of its ids: of two transactions that hold several rows none waits for the other. */
 const readRoom = (
   tx: Transaction,
   accountId: AccountId,
-  { workerIds, trunkIds, arrivedFrom, eventTypes, now }: Arriving,
+  { workerIds, trunkIds, arrivedFrom, toldType, now }: Arriving,
 ) => tx<Row[]>`
   with running as materialized (
     select worker_id, trunk_id, arrived_from,
@@ -79,9 +87,9 @@ const readRoom = (
     select id, ${trunkRoomColumns(tx, now)} from trunks
     where id = any(${[...trunkIds]}::text[]) and is_active order by id for key share
   ), taker as materialized (
-    select id, worker_id from webhook_subscriptions
+    select id, worker_id, event_type from webhook_subscriptions
     where account_id = ${accountId} and enabled and (worker_id is null or worker_id = any(${[...workerIds]}::text[]))
-      and event_type = any(${[...eventTypes, '*']}::text[])
+      and event_type = any(${[toldType, askedType, '*']}::text[])
     order by id for key share)
   select (select count(*)::int from running) as running,
     (select json_object_agg(worker_id, calls) from (
@@ -98,4 +106,4 @@ const readRoom = (
       'maxConcurrentCalls', max_concurrent_calls)) from worker) as workers,
     (select json_agg(json_build_object('id', id, 'maxConcurrentCalls', max_concurrent_calls,
       'maxCallsPerSecond', max_calls_per_second, 'carried', carried, 'lately', lately)) from trunk) as trunks,
-    (select json_agg(json_build_object('id', id, 'workerId', worker_id) order by id) from taker) as takers`
+    (select json_agg(json_build_object('id', id, 'workerId', worker_id, 'eventType', event_type) order by id) from taker) as takers`

@@ -1,10 +1,12 @@
 /**
  * Owns how steps of many calls come into the database together. A step that finds nothing under way goes at once, with those of the same turn of
  * the event loop; the others wait until the group before them is written, and go as one. Where several come, a group begins every 10 ms, and where many
- * do every 20, so that a disk that syncs fast is not asked more often than that. At a time one step of a call is written.
+ * do every 20, at the beats of all that is paced so (beat.ts), so that a disk that syncs fast is not asked more often than that. At a time one step of a call
+ * is written.
  * One that is fenced, locked by somebody else or refused is tried again by itself, so that it holds up and spoils nobody else.
  */
 import type { NewId } from '../model/ids.ts'
+import { beatBehind } from './beat.ts'
 import { isOfOneMember } from './database-unreachable.ts'
 import type { Sql } from './sql.ts'
 import { writeAlone, writeGroup, type CallStep } from './write-steps.ts'
@@ -18,7 +20,7 @@ export type StepWriter = {
 }
 
 const maxSteps = 40
-/** Ms from the beginning of a group of so many to that of the next. Behind one that is not written by then: as behind a crowd. */
+/** Ms between the beats behind a group of so many. Behind one that is not written by then: as behind a crowd. */
 const paces = [
   { steps: 4, every: 20 },
   { steps: 2, every: 10 },
@@ -63,9 +65,9 @@ export function createStepWriter({ sql, newId, wakeDeliveries = () => {} }: Deps
     timer = null
     while (waiting.length > 0 && underWay < maxGroups) {
       const pace = underWay === 0 ? paceBehind(former.steps) : behindMany
-      const left = former.began + pace - performance.now()
+      const left = beatBehind(former.began, pace) - performance.now()
       if (left > 0 && waiting.length < maxSteps) {
-        timer = setTimeout(goOn, left)
+        timer = setTimeout(goOn, Math.ceil(left))
         return
       }
       void send(waiting.splice(0, maxSteps))

@@ -1,7 +1,9 @@
 /**
  * Owns work that is done together for all who ask for it at about the same time: while a group is under way those that come wait, and are the next group.
- * Nobody who comes alone waits for company; where many come, a group begins no sooner than `pace` behind the one before it. A group that fails is done again one by one, so that one bad member costs the others nothing, unless the database is away.
+ * Nobody who comes alone waits for company; where many come, a group begins at the next multiple of `pace`, as
+ * all that is paced alike does (beat.ts), so that what they commit reaches the disk together. A group that fails is done again one by one, so that one bad member costs the others nothing, unless the database is away.
  */
+import { beatBehind } from './beat.ts'
 import { alone, settleGroup, type GroupWork, type Member } from './settle-group.ts'
 
 export type TogetherOptions<Asked, Done> = {
@@ -10,7 +12,7 @@ export type TogetherOptions<Asked, Done> = {
   readonly work: GroupWork<Asked, Done>
   /** Members of one group. */
   readonly most: number
-  /** Real ms from the beginning of one group to that of the next, unless that one is full; without it the next begins when the one before is done. */
+  /** Real ms from one beat to the next, unless a group is full; without it the next begins when the one before is done. */
   readonly pace?: number
 }
 
@@ -29,8 +31,8 @@ export function createTogether<Asked, Done>(options: TogetherOptions<Asked, Done
     while (members.length > 0) {
       const began = performance.now()
       await settleGroup(members.splice(0, most), work, alone)
-      const early = began + pace - performance.now()
-      if (early > 0 && members.length < most) await rest(queue, early)
+      const early = beatBehind(began, pace) - performance.now()
+      if (early > 0 && members.length < most) await rest(queue, Math.ceil(early))
     }
     queues.delete(key)
   }

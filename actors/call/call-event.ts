@@ -30,8 +30,11 @@ export type LegEnd = { readonly endedBy?: EndedBy; readonly endCause?: string | 
 
 export type CallFact =
   | ({ readonly type: 'created' } & CallBirth)
-  /** A browser took the token and opened the signaling socket, or the leg of an inbound phone call is there. */
-  | { readonly type: 'client_connected' }
+  /**
+   * A browser took the token and opened the signaling socket, or the leg of an inbound phone call is there. `isUnasked`: nobody was subscribed to
+   * call.worker_request when the call was born; absent: it is found out, as in logs of before it was told.
+   */
+  | { readonly type: 'client_connected'; readonly isUnasked?: true }
   | { readonly type: 'token_expired' }
   | { readonly type: 'dial_time_reached' }
   /** The account and the worker have room for one more call. */

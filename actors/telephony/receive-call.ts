@@ -42,9 +42,17 @@ export type ReceiveDeps = {
   /** So many deliveries have been written. */
   readonly wakeDeliveries: (written: number) => void
   readonly router: Birthplace
+  /** Nobody is to be asked about the call before it begins. */
+  unasked(callId: CallId): void
 }
 
-type Received = { readonly callId: CallId; readonly claim: Claim; readonly written: number } | RefusedArrival
+type Admitted = {
+  readonly callId: CallId
+  readonly claim: Claim
+  readonly written: number
+  readonly isUnasked: boolean
+}
+type Received = Admitted | RefusedArrival
 
 /** In one transaction: the row of the account is locked so long. */
 const mostTogether = 40
@@ -63,8 +71,9 @@ export function createReceiver(
   return async (call) => {
     const received = await receive(call)
     if (!('callId' in received)) return received
-    const { callId, claim, written } = received
+    const { callId, claim, written, isUnasked } = received
     deps.router.born?.(callId, claim)
+    if (isUnasked) deps.unasked(callId)
     deps.wakeDeliveries(written)
     return { callId }
   }
@@ -83,7 +92,7 @@ async function receiveAll(deps: ReceiveDeps, tx: Transaction, calls: readonly Id
       workerIds: [...new Set(calls.map(({ route }) => route.workerId))],
       trunkIds: [...new Set(calls.map(({ route }) => route.trunk.id))],
       arrivedFrom: [...new Set(calls.map(({ address }) => addressGroupOf(address)))],
-      eventTypes: toldOfBirth,
+      toldType: toldOfBirth,
       now,
     }),
     findKnownPersons(
@@ -103,7 +112,11 @@ async function receiveAll(deps: ReceiveDeps, tx: Transaction, calls: readonly Id
     takersOf: of,
   })
   const left = born.values()
-  return judged.map(({ call, refused }) => refused ?? { ...(left.next().value as BornCall), written: of(call).length })
+  return judged.map(({ call, refused }): Received => {
+    if (refused) return refused
+    const isUnasked = !room.asking.has(call.route.workerId)
+    return { ...(left.next().value as BornCall), written: of(call).length, isUnasked }
+  })
 }
 
 /** Its node would live, and nobody would find the call. */

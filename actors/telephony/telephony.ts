@@ -10,6 +10,7 @@ import {
   type Telephony,
   type TrunkAccess,
 } from '../../model/telephony.ts'
+import { createRecent } from '../../net/recent.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import { createOneQuery } from '../../store/one-query.ts'
 import { findRouteFacts, type RouteFacts, type RouteQuestion } from '../../store/route-facts.ts'
@@ -56,6 +57,8 @@ export type TelephonySide = Telephony & {
 const turnLength = 60_000
 /** A node asks again early enough: its clock may differ, and the way to the database takes time. */
 const turnMargin = 5_000
+/** Calls that are stored and have not begun; one of more is found out about when it begins. */
+const maxUnbegun = 1_000
 /** Of one node; what is more is for other nodes. */
 const maxKept = 1_000
 
@@ -74,9 +77,10 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
     maxQuestions: 40,
     clock,
   })
+  const unasked = createRecent<true>(maxUnbegun)
   const arrivals = createArrivalsWhileAway(deps, {
     route: (arrival) => findRoute({ ...deps, findFacts }, arrival),
-    receive: createReceiver(deps),
+    receive: createReceiver({ ...deps, unasked: (callId) => unasked.set(callId, true) }),
   })
   let closing: Promise<void> | null = null
   let taking: Promise<unknown> = Promise.resolve()
@@ -105,7 +109,9 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
     route: arrivals.route,
     receive: arrivals.receive,
     async begin(callId) {
-      const hasBegun = await deps.router.route(callId, { type: 'client_connected' })
+      const isUnasked = unasked.get(callId)
+      unasked.delete(callId)
+      const hasBegun = await deps.router.route(callId, { type: 'client_connected', ...(isUnasked && { isUnasked }) })
       arrivals.begun(callId)
       return hasBegun
     },

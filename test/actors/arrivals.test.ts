@@ -110,15 +110,31 @@ test('an inbound call is its node’s from its birth: it begins without being lo
   t.equal(await telephony.begin(callId), true)
   t.equal(counts.statements, before, 'the telephony of the edge asks nothing')
   t.match(await phone.next('answer'), { epoch: 1 })
+  t.match((await sql`select version from calls where id = ${callId}`)[0], { version: 1 }, 'by its first step')
   phone.event({ type: 'connected', providerStatus: '200 OK' })
   t.match(await phone.next('start'), { epoch: 1 })
   const log = await sql<{ seq: number; epoch: number; event: { type: string } }[]>`
     select seq, epoch, event from call_events where call_id = ${callId} order by seq limit 2`
   t.match(log, [
     { seq: 0, epoch: 0, event: { type: 'created' } },
-    { seq: 1, epoch: 1, event: { type: 'client_connected' } },
+    { seq: 1, epoch: 1, event: { type: 'client_connected', isUnasked: true } },
   ])
 })
+
+for (const eventType of ['call.worker_request', '*'] as const)
+  test(`who subscribed to ${eventType} is asked before the call is answered`, async (t) => {
+    const arrivals = await openArrivals()
+    close(t, arrivals)
+    const { arrive, telephony, sql, tenant, clock } = arrivals
+    const { accountId } = tenant
+    const request = { eventType, url: 'https://example.com/hook' }
+    await createSubscription(sql, box, { accountId, request, newId, now: clock.now() })
+    const { callId } = (await arrive()) as { callId: CallId }
+    await telephony.begin(callId)
+    const log = await sql<{ event: object; effects: object[] }[]>`
+      select event, effects from call_events where call_id = ${callId} and seq = 1`
+    t.same(log, [{ event: { type: 'client_connected' }, effects: [{ type: 'ask_worker_request' }] }])
+  })
 
 test('a call whose node left it before it began is found, and not begun by its old claim', async (t) => {
   const arrivals = await openArrivals()

@@ -459,8 +459,20 @@ test('an actor that takes a call over asks again for what was under way, and not
   }
 })
 
+test('where nobody is to be asked an inbound call is answered by its first step, and an actor that takes over answers it', async (t) => {
+  const unasked: CallFact = { type: 'client_connected', isUnasked: true }
+  const answered = last(inbound, [unasked])
+  t.same(typesOf(answered), ['answer'])
+  const { persisted, context: _, ...state } = last(inbound, [here, nothingAsked]).state
+  t.match(answered.state, { ...state, persisted: { value: (persisted as { value: Json }).value } })
+  t.same(typesOf(last(inbound, [unasked, { type: 'taken_over' }])), ['answer'])
+  t.equal(last(inbound, [unasked, connected]).state.progress, 'in_progress')
+  t.same(typesOf(last(inbound, [here])), ['ask_worker_request'], 'in logs of before it was told')
+})
+
 const everyFact: readonly CallFact[] = [
   { type: 'client_connected' },
+  { type: 'client_connected', isUnasked: true },
   { type: 'token_expired' },
   { type: 'dial_time_reached' },
   { type: 'slot_granted' },

@@ -13,9 +13,9 @@ const crowd = 40
 /** Nobody listens on that port. */
 const nowhere = 1_999
 /** Of a call that is alone, without those that the service sends at rest as well: its rounds, and what begins and ends transactions. */
-const mostOfOne = 44
+const mostOfOne = 40
 /** Of each call of a crowd, rounds and all. */
-const mostOfMany = 10
+const mostOfMany = 9
 const mostCommitsOfMany = 1
 
 test('an inbound call sends few statements, and each of a crowd fewer', { timeout: 120_000 }, async (t) => {

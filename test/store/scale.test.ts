@@ -284,7 +284,7 @@ test('a trunk and an account with a long past cost what they carry now', async (
   const calls = (work: (sql: Sql) => Promise<unknown>) => rowsRead(sql, 'calls', work)
   const arriving = { workerIds: ['tw7' as WorkerId], trunkIds: ['t7' as TrunkId], arrivedFrom: ['192.0.2.1'], now: at }
   const room = await calls((tx) =>
-    readArrivalRoom(tx as unknown as Transaction, accountId, { ...arriving, eventTypes: ['call.status_update'] }),
+    readArrivalRoom(tx as unknown as Transaction, accountId, { ...arriving, toldType: 'call.status_update' }),
   )
   t.ok(room < 10, `the room for a call that arrives: ${room}`)
   const talked = await calls((tx) => talkedSince(tx, accountId, at - 3_600_000, at))

@@ -1,5 +1,6 @@
 /** Work that is done together: who goes with whom, and that a bad member costs the others nothing. */
 import { test } from 'tap'
+import { beatBehind } from '../../store/beat.ts'
 import { createTogether } from '../../store/together.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -55,6 +56,16 @@ test('at a pace who comes alone goes at once, who comes behind waits for its tim
   t.same(members()[1], ['a2', 'a3', 'a4'])
   groups[1]?.end()
   t.same(await Promise.all(later), ['done a2', 'done a3', 'done a4'])
+})
+
+test('all that is paced alike waits for the same beats', (t) => {
+  t.same(
+    [100, 100.1, 119.9, 120].map((time) => beatBehind(time, 20)),
+    [120, 120, 120, 140],
+  )
+  t.equal(beatBehind(113, 10), 120, 'of which a longer pace leaves some out')
+  t.equal(beatBehind(113, 0), 113)
+  t.end()
 })
 
 test('groups of different keys do not wait for each other', async (t) => {

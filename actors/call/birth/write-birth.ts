@@ -70,12 +70,12 @@ function birthOf({ birth, call, now, newId }: Written, takers: readonly Subscrip
   }
 }
 
-export const toldOfBirth = ['call.status_update'] as const
+export const toldOfBirth = 'call.status_update'
 
 export async function takersOfBirth(
   tx: Transaction,
   { accountId, workerId }: Pick<NewCall, 'accountId' | 'workerId'>,
 ): Promise<SubscriptionId[]> {
-  const takers = await holdMatching(tx, { accountId, workerId, eventTypes: toldOfBirth })
+  const takers = await holdMatching(tx, { accountId, workerId, eventTypes: [toldOfBirth] })
   return takers.map(({ id }) => id)
 }

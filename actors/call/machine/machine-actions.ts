@@ -194,6 +194,7 @@ export const machineActions = setup({
     inbound: ({ context }) => context.direction === 'inbound',
     later: ({ context }) => context.scheduledAt !== null && context.scheduledAt > context.now,
     answered: ({ context }) => context.answeredAt !== null,
+    isUnasked: ({ event }) => (event as Of<'client_connected'>).isUnasked === true,
     required: ({ event }) => (event as Of<'worker_request_failed'>).required,
     hungUp: ({ event }) => (event as Of<'leg_disconnected'>).cause === 'hung_up',
     /** The leg of an answered call went although nobody hung up. */

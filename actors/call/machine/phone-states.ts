@@ -43,7 +43,7 @@ export const phoneStates = {
     entry: wait('arrive', arriveTimeout),
     exit: stopWaiting('arrive'),
     on: {
-      client_connected: 'resolving',
+      client_connected: [{ guard: 'isUnasked', target: 'reaching' }, { target: 'resolving' }],
       ...hungUpOrCanceled,
       deadline_passed: {
         guard: { type: 'passed', params: 'arrive' },
