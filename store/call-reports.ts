@@ -101,7 +101,7 @@ export type CallHappening = {
 }
 
 /** What the transcript tells better, or what only the machine is interested in. */
-const leftOut = ['turn_committed', 'turn_shown', 'caller_heard', 'noted', 'deadline_passed']
+const leftOut = ['turn_committed', 'turn_found', 'turn_shown', 'caller_heard', 'noted', 'deadline_passed']
 
 /** In order; none of the words that were said, and none of the caller's. */
 export function listHappenings(

@@ -30,7 +30,7 @@ export async function placeNotes(
   for (const { type, key, value, stored } of rows) {
     last = stored ?? last
     if (type === 'noted' && key !== null) noted.set(key, { value, after: last })
-    else if (type !== 'turn_committed') cut = last
+    else if (type !== 'turn_committed' && type !== 'turn_found') cut = last
   }
   return new Map(
     Object.entries(notes).map(([key, value]): [string, NotedValue] => {

@@ -105,6 +105,17 @@ export type CallFact =
       readonly usage?: CallUsage
       readonly settled?: SettledLine
     }
+  /**
+   * A former actor had kept this turn on the disk of its node while it could not reach the database, and it was found there when this one had the call.
+   * `epoch`: of that one; `version`: of the step that it was to be written with.
+   */
+  | {
+      readonly type: 'turn_found'
+      readonly epoch: number
+      readonly version: number
+      readonly turn: Turn
+      readonly usage?: CallUsage
+    }
   /** What was used since the last turn; of a talk that is over. */
   | { readonly type: 'used'; readonly usage: CallUsage }
   /** What the caller is saying, as far as it is understood; null: it was nothing. It is a turn when nobody is left to hear the end of it. */
@@ -209,7 +220,8 @@ export type Effect =
       readonly tools: readonly JsonObject[] | null
       readonly metadata: JsonObject | null
     }
-  | { readonly type: 'store_turn'; readonly index: number; readonly turn: Turn }
+  /** `isFound`: a former actor's, and not of this talk. */
+  | { readonly type: 'store_turn'; readonly index: number; readonly turn: Turn; readonly isFound?: true }
   /** A turn as far as it is known; told to those who want to read along. */
   | { readonly type: 'show_turn'; readonly index: number; readonly turn: ShownTurn }
   | {

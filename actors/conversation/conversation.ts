@@ -31,6 +31,8 @@ export type Conversation = {
   recordingPaused(isPaused: boolean): void
   /** The agent is told this, and the caller hears nothing of it. */
   whisper(text: string): void
+  /** A turn was written that is not of this talk: those to come have higher numbers. */
+  turnAdded(): void
   /** Of a tool that the engine called. */
   toolResult(id: string, name: string, result: ToolResult): void
   /** An answering machine has taken the call: it is left the script's message. Ends in `agent_finished`. */
@@ -57,6 +59,8 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
   const early = createSessionBacklog()
   /** The same. */
   const whispers: string[] = []
+  /** The same, of turns. */
+  let added = 0
   /** Told before anybody asked: of a former actor's words. */
   let drained = -1
   const playedTo = (lastPlayedSeq: number): void => {
@@ -92,7 +96,8 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     const earlier = start.earlier?.take(formats)
     const goingOn = left && !earlier ? goOnFrom(left, start) : null
     const firstSeq = earlier?.nextSeq ?? left?.nextSeq ?? 0
-    talking = beginTalking(deps, { ...start, keys, takeKey, firstSeq, goingOn, ...lineOf({ waits, keeps }) }, formats)
+    const from = { ...start, turns: start.turns + added, firstSeq, goingOn }
+    talking = beginTalking(deps, { ...from, keys, takeKey, ...lineOf({ waits, keeps }) }, formats)
     if (left) talking.played(Math.max(left.lastPlayedSeq, drained))
     if (waits) talking.session.expect(waits.kept)
     if (waits) void listens(deps, () => silenced)
@@ -156,6 +161,7 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
       if (talking) talking.session.whisper(text)
       else whispers.push(text)
     },
+    turnAdded: () => (talking ? talking.turnLog.added() : void added++),
     toolResult(id, name, result) {
       // One that is silenced keeps it for the talk that takes its place.
       if (silenced) talking?.session.toolResult(id, name, result)

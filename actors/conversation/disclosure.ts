@@ -98,6 +98,7 @@ export function createDisclosure(deps: ConversationDeps, start: DisclosureStart)
     recordingPaused: keys.paused,
     // The call keeps it for the talk behind.
     whisper: () => undefined,
+    turnAdded: () => undefined,
     toolResult: nothing,
     leaveMessage: () => Promise.resolve(),
     fallSilent,

@@ -31,6 +31,8 @@ export type TurnLog = {
   showUser(words: CallerWords, now: number): void
   /** The agent's utterance has been committed, or was never heard. */
   forget(itemId: string): void
+  /** One that is not of this talk has the next number. */
+  added(): void
   /** What the engine wants to remember goes with the next turn. */
   remember(memory: Json): void
   memory(): Json
@@ -164,6 +166,7 @@ export function createTurnLog(deps: Deps): TurnLog {
       hidden.delete(itemId)
       if (!waiting.some((held) => held.itemId === itemId)) order.forget(itemId)
     },
+    added: () => void turns++,
     remember: (newest) => behind(() => void (memory = newest)),
     memory: () => memory,
     awaitsText: order.awaitsText,

@@ -1,7 +1,8 @@
 /**
  * Owns what becomes of the steps of calls while the database is away, or slow: they are kept on the disk of this node, and count as written when they are
  * there. Once the database answers they are written in their order, by this process or by the one after it, under the tenure that they were made under:
- * one that is in the log already is not written twice, and one of a call that somebody else has taken meanwhile is put aside for people.
+ * one that is in the log already is not written twice, and of a call that somebody else has taken meanwhile turns are brought to that one, and the rest
+ * is put aside for people.
  * Steps of a call that has some here go here too, until the last of them is written. So is the birth of a call that begins meanwhile, before its steps.
  */
 import type { Clock } from '../../model/clock.ts'
@@ -19,6 +20,7 @@ import type { Tenure } from '../../store/write-steps.ts'
 import { birthOfText, textOfBirth, type KeptBirth } from '../call/birth/kept-birth.ts'
 import { stepOfText, textOfStep, toCallStep } from '../call/call-step.ts'
 import { createRounds } from '../rounds/rounds.ts'
+import type { BringFound } from './found-turns.ts'
 import { linesOfUnwritten } from './lines-of-unwritten.ts'
 import { createUses } from './uses.ts'
 
@@ -61,6 +63,7 @@ type Deps = {
   readonly writer: StepWriter
   readonly journal: JournalFolder
   readonly writeBirth: (birth: KeptBirth) => Promise<void>
+  readonly bringFound: BringFound
   /** Somebody else has the call: whoever runs it here since this epoch, or before, does so in vain. */
   readonly fenced: (callId: CallId, epoch: number) => void
   /** Steps were written: there may be work that they tell of. */
@@ -254,7 +257,7 @@ export function createKeptSteps(deps: Deps): KeptSteps {
     fencedEpochs.set(callId, Math.max(epoch, fencedEpochs.get(callId) ?? 0))
     deps.fenced(callId, epoch)
     const given = of.steps.filter((kept) => kept.epoch === epoch)
-    const lines = await linesOfUnwritten(deps.sql, callId, given)
+    const lines = await linesOfUnwritten(deps, callId, given, stopping.signal)
     if (lines.length > 0) {
       const file = await journal.setAside(lines)
       log.error('steps of a call were put aside', { callId, epoch, steps: lines.length, reason, file })

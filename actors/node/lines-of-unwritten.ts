@@ -5,19 +5,38 @@ import type { Place } from '../../store/journal-file.ts'
 import type { Sql } from '../../store/sql.ts'
 import { isInLog } from '../../store/write-steps.ts'
 import { birthOfText } from '../call/birth/kept-birth.ts'
-import { stepOfText } from '../call/call-step.ts'
+import { stepOfText, type KeptStep } from '../call/call-step.ts'
+import type { BringFound } from './found-turns.ts'
 
 type Kept = { readonly source: { read(place: Place): Promise<string> }; readonly place: Place }
 
-/** Without what had been written before the call was taken. Of a call that was deleted nothing is kept; of one that was never written, all. */
-export async function linesOfUnwritten(sql: Sql, callId: CallId, given: readonly Kept[]): Promise<string[]> {
+type Deps = { readonly sql: Sql; readonly bringFound: BringFound }
+
+/**
+ * Without what had been written before the call was taken, and without turns that its other actor has written. Of a call that was deleted nothing is kept;
+ * of one that was never written, all.
+ */
+export async function linesOfUnwritten(
+  { sql, bringFound }: Deps,
+  callId: CallId,
+  given: readonly Kept[],
+  signal: AbortSignal,
+): Promise<string[]> {
   const texts = await Promise.all(given.map(({ source, place }) => source.read(place).catch(() => null)))
   const isUnborn = texts.some((text) => text !== null && birthOfText(text) !== null)
-  if (!isUnborn && !(await callIsStored(sql, callId))) return []
-  const lines: string[] = []
+  if (isUnborn) return texts.map((text) => text ?? damaged)
+  if (!(await callIsStored(sql, callId))) return []
+  const lines: { readonly text: string; readonly step: KeptStep | null }[] = []
   for (const text of texts) {
-    if (text === null) lines.push('{"damaged":true}')
-    else if (isUnborn || !(await isInLog(sql, stepOfText(text)))) lines.push(text)
+    const step = text === null ? null : stepOfText(text)
+    if (step === null || !(await isInLog(sql, step))) lines.push({ text: text ?? damaged, step })
   }
-  return lines
+  const there = await bringFound(
+    callId,
+    lines.flatMap(({ step }) => step ?? []),
+    signal,
+  )
+  return lines.flatMap(({ text, step }) => (step && there.has(step) ? [] : [text]))
 }
+
+const damaged = '{"damaged":true}'

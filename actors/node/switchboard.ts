@@ -18,6 +18,7 @@ import type { AskWorkerRequest } from '../webhooks/worker-request.ts'
 import { lookingForLeft, type DueWatch } from '../rounds/due-watch.ts'
 import { createRounds } from '../rounds/rounds.ts'
 import { createCallRouter, type CallRouter } from './call-router.ts'
+import { createFoundTurns } from './found-turns.ts'
 import { keepsNothing } from './keeps-nothing.ts'
 import { createKeptSteps, type KeptSteps } from './kept-steps.ts'
 import { createOwnedCalls, type OwnedCalls } from './owned-calls.ts'
@@ -94,8 +95,9 @@ export function createSwitchboard(deps: Deps): Switchboard {
   const unwritten = createUnwrittenCalls()
   const writeBirth = async (birth: KeptBirth): Promise<void> =>
     deps.wakeDeliveries(await writeKeptBirth(sql, deps.newId, birth))
+  const bringFound = createFoundTurns({ ...deps, peers, find: (callId) => owned.find(callId) })
   const steps = deps.journal
-    ? createKeptSteps({ ...deps, journal: deps.journal, writer, writeBirth, fenced, written })
+    ? createKeptSteps({ ...deps, journal: deps.journal, writer, writeBirth, bringFound, fenced, written })
     : keepsNothing(writer)
   deps.telling?.watch(() => ({ memory: writer.waiting(), disk: steps.count() }))
   const findBehindSteps = async (callId: CallId) => {

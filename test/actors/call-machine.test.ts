@@ -7,6 +7,7 @@ import { replay, type LoggedFact } from '../../actors/call/machine/replay.ts'
 import { beginCall, nextDeadlineOf, stateOf, step, type Step } from '../../actors/call/machine/step.ts'
 import type { LegQuality } from '../../model/call-quality.ts'
 import type { Json } from '../../model/json.ts'
+import { noUsage } from '../../model/usage.ts'
 import type { Note } from '../../model/voice-engine.ts'
 import { createRandom } from '../fake/random.ts'
 
@@ -272,6 +273,39 @@ test('turns are numbered from 0 in order, and the last one may come while the ca
   t.same(indexes, [0, 1, 2])
   t.ok(steps.at(-1)?.ignored, 'a turn after the end is ignored')
   t.equal(steps.at(-1)?.state.context.nextAction, 'book')
+})
+
+test('a turn that a former actor had kept is written behind those of now, once, and what is said then has the next number', async (t) => {
+  const usage = { ...noUsage, speechInMs: 400 }
+  const found = (version: number, text: string): CallFact => ({
+    type: 'turn_found',
+    epoch: 1,
+    version,
+    turn: { role: 'user', text, from: 0, to: 20, confidence: 1, source: 'embedded' },
+    usage,
+  })
+  const steps = run(web, [
+    here,
+    connected,
+    nothingAsked,
+    turn('one'),
+    found(7, 'two'),
+    found(7, 'two'),
+    found(8, 'three'),
+    turn('four'),
+    { type: 'agent_finished', nextAction: null },
+    found(9, 'five'),
+    legClosed,
+  ])
+  t.same(
+    effectsOf(steps).flatMap((effect) => (effect.type === 'store_turn' ? [[effect.index, effect.turn.text]] : [])),
+    ['one', 'two', 'three', 'four', 'five'].map((text, index) => [index, text]),
+  )
+  t.same(steps.map(({ ignored }) => ignored).indexOf(true), 6)
+  t.match(
+    effectsOf(steps).find(({ type }) => type === 'store_outcome'),
+    { usage: { speechInMs: 1_200 } },
+  )
 })
 
 const heard = (text: string, notes: readonly Note[] = []): CallFact => ({

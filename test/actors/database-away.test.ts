@@ -97,7 +97,7 @@ async function keepSteps(t: Test, texts: readonly string[]) {
   const dying = await openCallNode({ ...shared, bus, sql: database.sql }, undefined, { dataDir })
   const { callId, phone } = await talk(shared, dying)
   database.cut()
-  for (const text of texts) await says(dying, callId, text, 1_000)
+  for (const [index, text] of texts.entries()) await says(dying, callId, text, 500 * index)
   /** Others may go on with its calls. */
   const die = async () => {
     bus.cut()
@@ -170,16 +170,18 @@ test('a process takes no call of a dead neighbour on its disk before the steps t
   await until(() => neighbour.switchboard.running() === 0)
 })
 
-test('steps of a former process that are found when somebody has gone on with its call are put aside, and the call goes on', async (t) => {
+test('turns of a former process that are found when somebody has gone on with its call are written behind what that one has heard', async (t) => {
   const { shared, callId, phone, neighbour } = await dieBeside(t)
   t.ok(await says(neighbour, callId, 'three', 2_000))
   t.match(await phone.next('start'), { epoch: 2 })
-  await until(() => {
+  await until(async () => {
     shared.clock.advance(100)
-    return neighbour.log.lines.some(({ message }) => message === 'steps of a call were put aside')
+    return (await turnsOf(shared, callId)).length === 3
   })
   t.ok(await says(neighbour, callId, 'four', 3_000))
-  t.same(await turnsOf(shared, callId), ['three', 'four'])
+  await until(async () => (await turnsOf(shared, callId)).length === 4)
+  t.same(await turnsOf(shared, callId), ['three', 'one', 'two', 'four'])
+  t.notOk(neighbour.log.lines.some(({ message }) => message === 'steps of a call were put aside'))
   const [row] = await shared.sql`select owner, epoch from calls where id = ${callId}`
   t.match(row, { owner: neighbour.nodeId, epoch: 2 }, 'by the same actor')
   phone.event(hungUp)

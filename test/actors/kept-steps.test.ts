@@ -51,6 +51,7 @@ function openProcess(t: Test, { server }: TestDatabase, dataDir: string, over: {
     writer: createStepWriter({ sql, newId }),
     journal,
     writeBirth: async () => undefined,
+    bringFound: async () => new Set(),
     fenced: (callId) => void fenced.push(callId),
     written: () => {},
   })

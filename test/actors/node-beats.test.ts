@@ -1,13 +1,16 @@
 /** Nodes that hear of each other: who falls silent loses its calls at once, whoever was only asleep finds them gone, and none is run twice. */
 import { test } from 'tap'
+import type { CallFact } from '../../actors/call/call-event.ts'
 import { replay } from '../../actors/call/machine/replay.ts'
 import { toBytes } from '../../model/bus-json.ts'
 import type { NodeId } from '../../model/ids.ts'
 import { nodeSubjectsOf } from '../../model/node-beat.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
 import { renewLease } from '../../store/nodes.ts'
+import { createCutDatabase } from '../fake/cut-database.ts'
 import { awake, openBeats, openNode, pass, talk } from '../scenes/beating-nodes.ts'
 import { openShared, status } from '../scenes/call-node.ts'
+import { createFolder } from '../scenes/folder.ts'
 import { until } from '../scenes/in-time.ts'
 import { newId } from '../scenes/tenant.ts'
 
@@ -75,6 +78,52 @@ test('calls of a silent node go to the process of their leg where that runs call
   for (const call of far) t.equal(await owner(call), third.node.nodeId)
 })
 
+test('turns that a living node had only on its disk when another took its call are in the transcript when it has its database again, each once', async (t) => {
+  const shared = await openShared(t)
+  const database = createCutDatabase(shared.sql)
+  const dataDir = await createFolder(t)
+  const first = await openNode(t, { ...shared, sql: database.sql }, { dataDir })
+  const second = await openNode(t, shared)
+  const { callId, leg, browser } = await talk(shared, first.node)
+  const says = ({ node }: typeof first, text: string, from: number) => {
+    const turn = { role: 'user', text, from, to: from + 400, confidence: 1, source: 'scripted', latency: null } as const
+    return node.switchboard.route(callId, { type: 'turn_committed', turn })
+  }
+  const said = async () =>
+    (
+      await shared.sql<{ text: string }[]>`
+        select text from transcript_turns where call_id = ${callId} and role = 'user' order by turn_index`
+    ).map(({ text }) => text)
+  await says(first, 'zero', 0)
+  await pass(shared, 200)
+  database.cut()
+  for (const [text, from] of [['one', 1_000] as const, ['two', 2_000] as const, ['three', 3_000] as const])
+    t.ok(await says(first, text, from))
+  first.sleeps(true)
+  await pass(shared, 450)
+  await until(() => second.node.engine.configs.length === 1)
+  t.ok(await says(second, 'two, which its leg had kept', 2_050))
+  t.ok(await says(second, 'four', 4_000))
+  first.sleeps(false)
+  database.mend()
+  await until(async () => {
+    await pass(shared, 100)
+    return (await said()).length === 5
+  })
+  t.same(await said(), ['zero', 'two, which its leg had kept', 'four', 'one', 'three'])
+  await until(() => first.node.switchboard.running() === 0)
+  t.notOk(first.node.log.lines.some(({ message }) => message === 'steps of a call were put aside'))
+  const log = await listCallEvents(shared.sql, callId)
+  const again = log.flatMap(({ event }) => ((event as { type: string }).type === 'turn_found' ? [event] : []))
+  for (const fact of again) await second.node.switchboard.route(callId, fact as unknown as CallFact)
+  t.equal((await said()).length, 5, 'told again they are not written again')
+  t.ok(await says(second, 'five', 5_000))
+  leg.event({ type: 'disconnected', cause: 'hung_up', details: 'bye' })
+  await browser.until(status('completed'))
+  t.same((await said()).at(-1), 'five')
+  t.same(replay(await listCallEvents(shared.sql, callId)).differences, [])
+})
+
 test('a node that was asleep leaves what is another’s by now with the first word of it', async (t) => {
   const shared = await openShared(t)
   const [first, second] = [await openNode(t, shared), await openNode(t, shared)]
@@ -128,7 +177,10 @@ test('a bus that answers nobody makes nobody silent: who hears nothing says that
   t.same(beats.sightings(), { silent: [], heard: [other] })
   isFrozen = true
   await pass({ bus, clock }, 5_000)
-  t.same([beats.isOffBus(), beats.sightings(), seen], [true, { silent: [], heard: [] }, { silence: 0, link: 1 }])
+  t.same(
+    [beats.isOffBus(), beats.sightings(), seen],
+    [true, { silent: [], heard: [] }, { silence: 0, link: 1 }],
+  )
   isFrozen = false
   frozen.resolve()
   await pass({ bus, clock }, 300)

@@ -242,9 +242,11 @@ function performOne(parts: Parts, effect: Effect): void {
       return run(conversationOf()?.rejoin() ?? nothingToDo, engineFailed)
     case 'look_for_leg':
       return run(lookForLeg(deps.bus, end), noFact)
+    case 'store_turn':
+      if (effect.isFound) conversationOf()?.turnAdded()
+      return
     // Done in the transaction of the step.
     case 'announce_status':
-    case 'store_turn':
     case 'show_turn':
     case 'store_warning':
     case 'store_recording_state':

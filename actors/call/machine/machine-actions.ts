@@ -23,6 +23,8 @@ export type CallContext = CallBirth & {
   readonly providerStatus: string | null
   readonly turns: number
   readonly notes: JsonObject
+  /** Of turns of former actors that were found: the version of the newest, by their epochs. Absent: none were. */
+  readonly found?: Readonly<Record<string, number>>
   /** Types of the warnings that were told. Absent: none. */
   readonly warned?: readonly string[]
   /** What the caller is saying. Snapshots of before it was kept have none. */
@@ -153,6 +155,12 @@ export const machineActions = setup({
         ...(told.turn.source === supervisorSource && { voiceIsTurns: true as const }),
       }
     }),
+    /** What the engine knows of the talk stays as it is. */
+    countFound: assign(({ context, event }) => {
+      const told = event as Of<'turn_found'>
+      const found = { ...context.found, [told.epoch]: told.version }
+      return { turns: context.turns + 1, found, ...usageAfter(context, told) }
+    }),
     noteUsed: assign(({ context, event }) => usageAfter(context, event as Of<'used'>)),
     noteHeard: assign(({ event }) => ({ heard: (event as Of<'caller_heard'>).words })),
     /** They have become a turn. */
@@ -247,6 +255,11 @@ export const machineActions = setup({
     /** Those that nobody hears again. */
     losesWords: ({ context, event }) =>
       (context.heard ?? null) !== null && (event as Of<'taken_over'>).hearsAgain !== true,
+    /** Whoever found it may tell it again, having died in between. */
+    newlyFound: ({ context: { found = {} }, event }) => {
+      const { epoch, version } = event as Of<'turn_found'>
+      return version > (found[epoch] ?? -1)
+    },
     seeksLeg: ({ event }) => (event as Of<'taken_over'>).seeksLeg === true,
     passed: ({ event }, deadline: Deadline) => (event as Of<'deadline_passed'>).deadline === deadline,
     passedOverWords: ({ context, event }, deadline: Deadline) =>

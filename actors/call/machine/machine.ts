@@ -25,7 +25,15 @@ import { goOnElsewhere, startConversation } from './start-conversation.ts'
 import { supervisionFacts } from './supervision.ts'
 import { disclosurePlayed, goesOn, goesOnWithoutWords, talkingStates } from './talking-states.ts'
 import { toolFacts } from './tool-facts.ts'
-import { callerHeard, keepHeard, turnCommitted, turnShown, warned, warnedOfRecording } from './turn-actions.ts'
+import {
+  callerHeard,
+  keepHeard,
+  turnCommitted,
+  turnFound,
+  turnShown,
+  warned,
+  warnedOfRecording,
+} from './turn-actions.ts'
 import { workerRequestAnswers } from './worker-request.ts'
 
 /** From the browser's socket to its media. */
@@ -146,6 +154,7 @@ export const callMachine = machineActions.createMachine({
       exit: stopWaiting('duration'),
       on: {
         turn_committed: turnCommitted,
+        turn_found: turnFound,
         caller_heard: callerHeard,
         turn_shown: turnShown,
         warned,
@@ -188,6 +197,7 @@ export const callMachine = machineActions.createMachine({
       exit: stopWaiting('message'),
       on: {
         turn_committed: turnCommitted,
+        turn_found: turnFound,
         caller_heard: callerHeard,
         noted: { actions: 'note' },
         ...recordingFacts,
@@ -209,6 +219,7 @@ export const callMachine = machineActions.createMachine({
       exit: stopWaiting('close'),
       on: {
         turn_committed: turnCommitted,
+        turn_found: turnFound,
         caller_heard: callerHeard,
         noted: { actions: 'note' },
         action_chosen: { actions: 'noteAction' },

@@ -37,6 +37,18 @@ export const turnCommitted = {
   ],
 } as const
 
+const storeFound = {
+  type: 'store_turn',
+  params: ({ context, event }: { context: CallContext; event: Of<'turn_found'> }) => ({
+    index: context.turns,
+    turn: event.turn,
+    isFound: true as const,
+  }),
+} as const
+
+/** Behind those that the call has by now: when it was said stands in it. */
+export const turnFound = { guard: 'newlyFound', actions: [storeFound, 'countFound'] } as const
+
 /** What the caller is saying is shown, and kept for the case that nobody is left to hear the end of it. */
 export const callerHeard = [
   { guard: 'saysSomething', actions: ['noteHeard', { type: 'show_turn', params: shownOfCaller }] },

@@ -1,0 +1,93 @@
+/**
+ * Owns what becomes of turns that were kept here and can be written no more, because another actor has the call: that one is told of each, in their order, and
+ * writes it behind its own, unless it has heard the same again. Told twice it is written once.
+ */
+import { pause, type Clock } from '../../model/clock.ts'
+import type { Turn } from '../../model/call.ts'
+import type { CallId, NodeId } from '../../model/ids.ts'
+import type { Bus } from '../../model/bus.ts'
+import { findOwners } from '../../store/call-steps.ts'
+import type { Sql } from '../../store/sql.ts'
+import { listTurns } from '../../store/transcripts.ts'
+import type { CallFact } from '../call/call-event.ts'
+import type { KeptStep } from '../call/call-step.ts'
+import type { NodePeers } from './node-beats.ts'
+import { sendFact } from './remote-facts.ts'
+
+/** Of one call and one tenure, in their order. Resolves with those whose turns are in the transcript then. */
+export type BringFound = (
+  callId: CallId,
+  steps: readonly KeptStep[],
+  signal: AbortSignal,
+) => Promise<ReadonlySet<KeptStep>>
+
+type Deps = {
+  readonly sql: Sql
+  readonly bus: Bus
+  readonly clock: Clock
+  readonly nodeId: NodeId
+  readonly peers: Pick<NodePeers, 'sightings'>
+  /** An actor of this node. */
+  find(callId: CallId): Promise<Actor | null> | null
+}
+
+type Actor = { readonly epoch: number; deliver(fact: CallFact): Promise<boolean> }
+
+type Found = Extract<CallFact, { type: 'turn_found' }>
+
+/** Whoever has the call may have died, and another one be about to take it. */
+const attempts = 4
+const pauseBetween = 500
+const nothing: ReadonlySet<KeptStep> = new Set()
+
+export function createFoundTurns(deps: Deps): BringFound {
+  /** `left`: nobody has the call, or nobody answers for it. */
+  const tell = async (callId: CallId, fact: Found): Promise<'here' | 'there' | 'left'> => {
+    const found = (await findOwners(deps.sql, [callId], deps.peers.sightings())).get(callId)
+    if (!found?.owner) return 'left'
+    if (found.owner !== deps.nodeId) return (await sendFact(deps.bus, callId, fact)) === 'taken' ? 'there' : 'left'
+    const actor = await deps.find(callId)
+    return actor && actor.epoch > fact.epoch && (await actor.deliver(fact)) ? 'here' : 'left'
+  }
+  const bring = async (callId: CallId, fact: Found, signal: AbortSignal): Promise<'here' | 'there' | 'left'> => {
+    for (let attempt = 1; ; attempt++) {
+      const told = await tell(callId, fact)
+      if (told !== 'left' || attempt === attempts || !(await pause(deps.clock, pauseBetween, signal))) return told
+    }
+  }
+  return async (callId, steps, signal) => {
+    const found = steps.flatMap((step) => {
+      const fact = foundIn(step)
+      return fact ? [{ step, fact }] : []
+    })
+    const accountId = steps[0]?.tenure.accountId
+    if (accountId === undefined || found.length === 0) return nothing
+    const written = await listTurns(deps.sql, accountId, callId)
+    // What this node's own actor writes waits behind these steps.
+    const here = new Set<Found>()
+    for (const { fact } of found) {
+      if (isAmong(written, fact.turn)) continue
+      const told = await bring(callId, fact, signal)
+      if (told === 'left') break
+      if (told === 'here') here.add(fact)
+    }
+    // A version of before this was told takes no notice of it.
+    const there = await listTurns(deps.sql, accountId, callId)
+    return new Set(found.flatMap(({ step, fact }) => (here.has(fact) || isAmong(there, fact.turn) ? [step] : [])))
+  }
+}
+
+function foundIn({ tenure: { epoch, version }, logged }: KeptStep): Found | null {
+  const told = logged.event as unknown as CallFact
+  if (told.type !== 'turn_committed' || logged.ignored) return null
+  const { turn, usage } = told
+  return { type: 'turn_found', epoch, version, turn, ...(usage && { usage }) }
+}
+
+/** What the leg had kept of the caller was heard again, and what it had of the agent became the other actor's: nobody speaks twice at a time. */
+const isAmong = (turns: readonly Turn[], turn: Turn): boolean =>
+  turns.some((one) => one.role === turn.role && (isSame(one, turn) || overlap(one, turn) * 2 > shorterOf(one, turn)))
+
+const isSame = (one: Turn, other: Turn): boolean => one.from === other.from && one.text === other.text
+const overlap = (one: Turn, other: Turn): number => Math.min(one.to, other.to) - Math.max(one.from, other.from)
+const shorterOf = (one: Turn, other: Turn): number => Math.max(1, Math.min(one.to - one.from, other.to - other.from))
