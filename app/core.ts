@@ -73,7 +73,8 @@ export async function openCore(
 ): Promise<Core> {
   await inDataFolder(config, () => makeFolder(config.recordingsDir))
   await inDataFolder(config, () => access(config.recordingsDir, constants.W_OK))
-  const database = await atDatabase(config, () => openDatabase({ ...config, log, telemetry }))
+  const nodeId = newId<'node'>()
+  const database = await atDatabase(config, () => openDatabase({ ...config, nodeId, log, telemetry }))
   closing.defer(() => database.close())
   const appKeys = await inDataFolder(config, () => loadAppKeys(config))
   const [recordingUrlKey, ...formerRecordingUrlKeys] = subkeys(appKeys, 'recording-urls')
@@ -81,7 +82,6 @@ export async function openCore(
   const bus = await openBus(config, { log, telemetry })
   closing.defer(() => bus.close())
   const { sql, requests } = database
-  const nodeId = newId<'node'>()
   const recordings = await inDataFolder(config, () => openRecordings(config, { sql, nodeId, clock, log }, closing))
   const dueWatch = createDueWatch({ sql, clock, log })
   closing.defer(() => dueWatch.close())

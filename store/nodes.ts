@@ -6,7 +6,7 @@ import type { NodeId } from '../model/ids.ts'
 import { releaseDeliveries } from './deliveries.ts'
 import { inTime } from './in-time.ts'
 import { relaxedCommit } from './relaxed-commit.ts'
-import type { Sql } from './sql.ts'
+import type { Fragment, Sql } from './sql.ts'
 
 /** Ms that a lease runs from its last renewal: so long before its end a dead node was last known to be alive. */
 export const leaseLength = 5_000
@@ -17,6 +17,8 @@ export type NodeSightings = {
   readonly silent: readonly NodeId[]
   /** Alive, whatever their leases say. */
   readonly heard: readonly NodeId[]
+  /** Those of the silent whose connection to the bus has ended: their processes have, or are cut off from it. Absent: none. */
+  readonly left?: readonly NodeId[]
 }
 
 export const nothingSeen: NodeSightings = { silent: [], heard: [] }
@@ -36,6 +38,18 @@ export async function renewLease(sql: Sql, nodeId: NodeId, length: number, isOff
 export async function endLease(sql: Sql, nodeId: NodeId): Promise<void> {
   await sql`delete from nodes where id = ${nodeId}`
 }
+
+/** What the sessions of a process that runs calls or has lines are called: the server ends them as soon as the system has ended the process. */
+export const sessionNameOf = (nodeId: NodeId): string => `${sessionPrefix}${nodeId}`
+const sessionPrefix = 'parley '
+
+/** Null: it is no such session. */
+export const nodeOfSession = (name: string): NodeId | null =>
+  /^parley ([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})$/.exec(name) ? (name.slice(sessionPrefix.length) as NodeId) : null
+
+/** `node`: a column. A pooler in between keeps sessions, or gives them to others: then leases decide, or what the bus says. */
+export const hasSession = (sql: Sql, node: Fragment) => sql`
+  exists (select from pg_stat_activity where application_name = ${sessionPrefix}::text || ${node})`
 
 /** Ms without a renewal, of which there is one each second. */
 export const overdue = 2_500

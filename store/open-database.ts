@@ -1,4 +1,5 @@
 /** Owns which database the service uses, DATABASE_URL before the embedded one, and that its schema is current before anybody asks it anything. */
+import type { NodeId } from '../model/ids.ts'
 import type { Log } from '../model/log.ts'
 import { noTelemetry, type Telemetry } from '../model/telemetry.ts'
 import { awaitServer } from './await-server.ts'
@@ -6,6 +7,7 @@ import { startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgre
 import { hasCluster } from './postgres-cluster.ts'
 import type { IndexNews } from './migrate-indexes.ts'
 import { migrate, unknownMigrations } from './migrate.ts'
+import { sessionNameOf } from './nodes.ts'
 import { observedSql, type QueryLoad } from './observed-sql.ts'
 import { settlePersonSearch } from './settle-person-search.ts'
 import { settleVectorSearch } from './settle-vector-search.ts'
@@ -45,6 +47,8 @@ export type DatabaseOptions = {
   readonly dataDir: string
   /** Ms that a query or a transaction may take, the wait for a connection included. */
   readonly databaseTimeout?: number
+  /** Of a process that others look after: its sessions tell them that it lives. */
+  readonly nodeId?: NodeId
   /** Where the service has not been yet, NoDatabase is thrown and nothing is made. */
   readonly mustExist?: boolean
   readonly log: Log
@@ -57,11 +61,12 @@ export class NoDatabase extends Error {
 
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { databaseUrl, dataDir, databaseTimeout: limit = defaultLimit, mustExist = false } = options
-  const { log, telemetry = noTelemetry } = options
+  const { log, telemetry = noTelemetry, nodeId } = options
   if (mustExist && databaseUrl === null && !(await hasCluster(dataDir))) throw new NoDatabase(dataDir)
   const embedded = databaseUrl === null ? await startEmbeddedPostgres({ dataDir, log }) : null
   const server = embedded?.server ?? { url: databaseUrl ?? '' }
-  const sql = createTimelySql({ server, applicationName: 'parley', maxConnections, limit, log })
+  const applicationName = nodeId === undefined ? 'parley' : sessionNameOf(nodeId)
+  const sql = createTimelySql({ server, applicationName, maxConnections, limit, log })
   const ofRequests = { applicationName: 'parley requests', maxConnections: maxRequestConnections }
   const requests = createTimelySql({ server, ...ofRequests, limit, log })
   const close = closing([sql, requests], embedded)

@@ -2,7 +2,7 @@
 import { DialogFacts } from '../model/sip-dialog.ts'
 import type { AccountId, CallId, NodeId, TrunkId } from '../model/ids.ts'
 import type { Json } from '../model/json.ts'
-import { leaseLength, overdue, type NodeSightings } from './nodes.ts'
+import { hasSession, leaseLength, overdue, type NodeSightings } from './nodes.ts'
 import { inTime } from './in-time.ts'
 import { relaxedCommit } from './relaxed-commit.ts'
 import type { Sql } from './sql.ts'
@@ -38,25 +38,32 @@ export type OrphanedDialog = {
   readonly owner: NodeId
   /** Ms since the owner was last known to be alive; null where nothing tells. */
   readonly leftFor: number | null
+  /** Its process has no connection any more, neither to the bus nor to the database. */
+  readonly hasEnded: boolean
 }
 
 /**
- * Of nodes whose lease is over, and of silent ones that have not renewed theirs for a while: who has only lost the bus goes on with its calls, and with
- * its lease. By the clock of the database, which measures the leases.
+ * Of nodes whose lease is over, of silent ones that have not renewed theirs for a while (who has only lost the bus goes on with its calls, and with
+ * its lease), and of those that have ended: a busy one keeps its connections, however late it is, and one that the bus has lost keeps those to the
+ * database. By the clock of the database, which measures the leases.
  */
 export function listOrphanedDialogs(
   sql: Sql,
   { nodeId, sightings, limit }: { nodeId: NodeId; sightings: NodeSightings; limit: number },
 ): Promise<OrphanedDialog[]> {
-  const { silent, heard } = sightings
+  const { silent, heard, left = [] } = sightings
   return sql<OrphanedDialog[]>`
+    with ended as materialized (
+      select id from unnest(${[...left]}::text[]) as of_left (id) where not ${hasSession(sql, sql`id`)})
     select call_id, node_id as owner, greatest(0, case when isfinite(lease_until) then
-        extract(epoch from clock_timestamp() - lease_until) * 1000 + ${leaseLength} end)::float8 as left_for
+        extract(epoch from clock_timestamp() - lease_until) * 1000 + ${leaseLength} end)::float8 as left_for,
+      node_id in (select id from ended) as has_ended
     from sip_dialogs left join nodes on nodes.id = node_id
     where node_id <> ${nodeId}
       and node_id <> all(${[...heard]}::text[])
       and (lease_until is null or lease_until <= clock_timestamp() or (node_id = any(${[...silent]}::text[])
-        and not off_bus and lease_until <= clock_timestamp() + ${leaseLength - overdue}::int * interval '1 ms'))
+        and not off_bus and (lease_until <= clock_timestamp() + ${leaseLength - overdue}::int * interval '1 ms'
+          or node_id in (select id from ended))))
     order by call_id limit ${limit}`
 }
 

@@ -85,7 +85,9 @@ export function createNodeSilence(): NodeSilence {
     node.late = late
     node.hasLeft = false
   }
-  const silent = (): NodeId[] => [...known].filter(([, node]) => node.silentSince !== null).map(([id]) => id)
+  const idsOf = (fits: (node: Known) => boolean): NodeId[] =>
+    [...known].filter(([, node]) => node.silentSince !== null && fits(node)).map(([id]) => id)
+  const hasLeft = ({ hasLeft: isGone, beat }: Known): boolean => isGone || beat.leaves === true
   const heard = (): Heard[] =>
     [...known].filter(([, node]) => node.silentSince === null).map(([nodeId, { beat }]) => ({ ...beat, nodeId }))
   return {
@@ -133,7 +135,9 @@ export function createNodeSilence(): NodeSilence {
       for (const node of known.values()) node.at = Math.max(node.at, at + awayGrace)
     },
     sightings: () =>
-      isAway ? { silent: [], heard: [] } : { silent: silent(), heard: heard().map(({ nodeId }) => nodeId) },
+      isAway
+        ? { silent: [], heard: [], left: [] }
+        : { silent: idsOf(() => true), heard: heard().map(({ nodeId }) => nodeId), left: idsOf(hasLeft) },
     heard,
     isFirstFor(callId, owner, candidates, self, at) {
       const since = known.get(owner)?.silentSince ?? null

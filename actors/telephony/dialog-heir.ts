@@ -1,7 +1,7 @@
 /**
  * Owns what becomes of the phone calls of an edge that died: their dialogs come to one of the edges that are left. It asks their telephones over to itself,
- * and the calls go on; who does not come is told that its call is over, and it ends. A lease that ran out is a suspicion only: the leg itself is asked on
- * the bus, so that a process that cannot reach the database, and goes on with its calls, keeps them.
+ * and the calls go on; who does not come is told that its call is over, and it ends. A lease that ran out is a suspicion only, and so are connections that
+ * ended: the leg itself is asked on the bus, so that a process that cannot reach the database, and goes on with its calls, keeps them.
  */
 import type { Bus } from '../../model/bus.ts'
 import { pause, type Cancel, type Clock } from '../../model/clock.ts'
@@ -55,6 +55,8 @@ const lookSoon = 200
 const mostAtOnce = 100
 /** Ms from when a node is first seen without a lease. */
 const settlesIn = 800
+/** Of one that has no connection any more: one that only lost them both at once has them again by then, or not before long. */
+const endedSettlesIn = 150
 /** Ms after a look that failed: the others come back from the same outage, each in its time. */
 const afterOutage = 5_000
 /** Ms. */
@@ -157,9 +159,9 @@ function createSuspects(now: () => number) {
       for (const owner of since.keys()) if (!owners.has(owner)) since.delete(owner)
       for (const owner of owners) if (!since.has(owner)) since.set(owner, now())
       if (now() < notBefore) return []
-      const isRipe = (owner: NodeId): boolean =>
-        owner === leftToAnyone || now() - (since.get(owner) ?? Infinity) >= settlesIn
-      return orphans.filter(({ owner }) => isRipe(owner))
+      const isRipe = ({ owner, hasEnded }: OrphanedDialog): boolean =>
+        owner === leftToAnyone || now() - (since.get(owner) ?? Infinity) >= (hasEnded ? endedSettlesIn : settlesIn)
+      return orphans.filter(isRipe)
     },
     outage() {
       since.clear()

@@ -2,6 +2,7 @@
 import t, { test, type Test } from 'tap'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import type { CallFact } from '../../actors/call/call-event.ts'
+import { noPeers, type NodePeers } from '../../actors/node/node-beats.ts'
 import { createDialogBook } from '../../actors/telephony/dialog-book.ts'
 import { createDialogHeir } from '../../actors/telephony/dialog-heir.ts'
 import { systemClock } from '../../app/clock.ts'
@@ -10,9 +11,9 @@ import { toBytes } from '../../model/bus-json.ts'
 import type { CallId, NodeId } from '../../model/ids.ts'
 import type { DialogFacts } from '../../model/sip-dialog.ts'
 import type { DialogHeir, InheritedDialog } from '../../model/telephony.ts'
-import { endLease, renewLease } from '../../store/nodes.ts'
+import { endLease, renewLease, sessionNameOf } from '../../store/nodes.ts'
 import { writeDialogs } from '../../store/sip-dialogs.ts'
-import type { Sql } from '../../store/sql.ts'
+import { connect, type Sql } from '../../store/sql.ts'
 import { openTestDatabase } from '../scenes/database.ts'
 import { until } from '../scenes/in-time.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
@@ -54,7 +55,7 @@ const rowsOf = (sql: Sql, callIds: readonly CallId[]) =>
   sql<{ callId: CallId; nodeId: NodeId; heirs: number; dialog: DialogFacts }[]>`
     select call_id, node_id, heirs, dialog from sip_dialogs where call_id = any(${[...callIds]}::text[]) order by call_id`
 
-function openHeir(t: Test, sql: Sql, over: Partial<DialogHeir> = {}) {
+function openHeir(t: Test, sql: Sql, over: Partial<DialogHeir> = {}, peers?: NodePeers) {
   const nodeId = newId<'node'>()
   const log = createQuietLog()
   const bus = createLocalBus({ log, clock: systemClock })
@@ -70,7 +71,7 @@ function openHeir(t: Test, sql: Sql, over: Partial<DialogHeir> = {}) {
       return true
     },
   }
-  const deps = { sql, bus, clock: systemClock, nodeId, log, router, book, box: clearBox }
+  const deps = { sql, bus, clock: systemClock, nodeId, log, router, book, box: clearBox, ...(peers && { peers }) }
   const tell = async (dialog: InheritedDialog) => {
     told.push(dialog)
     await over.tell?.(dialog)
@@ -184,6 +185,31 @@ test('what a node has whose lease runs is nobody else’s; an heir that dies has
   t.equal(next.told.find((one) => one.callId === callId)?.heirs, 4)
   t.equal(next.told.find((one) => one.callId === idle[0])?.heirs, 2)
   await until(async () => (await rowsOf(sql, [callId!, ...idle])).length === 0)
+})
+
+test('an edge that neither bus nor database have a connection of is inherited from while its lease runs; one that the database still has keeps its lines', async (t) => {
+  const { sql, server } = await opened
+  const [ended, cutOff, busy] = [newId<'node'>(), newId<'node'>(), newId<'node'>()]
+  const session = connect({ server, applicationName: sessionNameOf(cutOff), maxConnections: 1 })
+  t.teardown(() => session.end())
+  await session`select`
+  const owners = [ended, cutOff, busy]
+  for (const owner of owners) await renewLease(sql, owner, 60_000)
+  const [gone, ...kept] = (await Promise.all(owners.map((owner) => left(sql, owner)))).flat()
+  // The bus knows of two that their connection is gone; the third says nothing, and has one.
+  const sightings = () => ({ silent: owners, heard: [], left: [ended, cutOff] })
+  const heir = openHeir(t, sql, {}, { ...noPeers, sightings })
+  await until(async () => (await rowsOf(sql, [gone!])).length === 0)
+  t.same(
+    heir.told.map(({ callId }) => callId),
+    [gone],
+  )
+  t.same(new Set((await rowsOf(sql, kept)).map(({ nodeId }) => nodeId)), new Set([cutOff, busy]))
+  await session.end()
+  await until(async () => (await rowsOf(sql, [kept[0]!])).length === 0)
+  t.match(await rowsOf(sql, [kept[1]!]), [{ nodeId: busy, heirs: 0 }])
+  await sql`delete from sip_dialogs where call_id = ${kept[1]!}`
+  for (const owner of owners) await endLease(sql, owner)
 })
 
 test('the book follows what is told, in its order, and writes nothing of what began and ended at once', async (t) => {

@@ -174,12 +174,12 @@ test('a bus that answers nobody makes nobody silent: who hears nothing says that
   beats.watch({ silence: () => seen.silence++, link: () => seen.link++ })
   bus.publish(nodeSubjectsOf(other).beat, toBytes(awake))
   await pass({ bus, clock }, 100)
-  t.same(beats.sightings(), { silent: [], heard: [other] })
+  t.same(beats.sightings(), { silent: [], heard: [other], left: [] })
   isFrozen = true
   await pass({ bus, clock }, 5_000)
   t.same(
     [beats.isOffBus(), beats.sightings(), seen],
-    [true, { silent: [], heard: [] }, { silence: 0, link: 1 }],
+    [true, { silent: [], heard: [], left: [] }, { silence: 0, link: 1 }],
   )
   isFrozen = false
   frozen.resolve()
