@@ -13,7 +13,7 @@ export const killPostgres = (dataDir: string): boolean =>
   process.kill(processes.postmasterOf(clusterOf(dataDir)), 'SIGKILL')
 
 /** Of the embedded server in `dataDir`. */
-export const postgresProcesses = (dataDir: string): number[] => processes.postgresProcesses(clusterOf(dataDir))
+export const processesIn = (dataDir: string): number[] => processes.processesIn(clusterOf(dataDir))
 
 /** Resolves when it answers new connections. */
 export const answersAgain = (server: DatabaseServer): Promise<boolean> => awaitServer({ server, timeout: 30_000 })

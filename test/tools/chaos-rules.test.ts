@@ -11,7 +11,7 @@ import { test, type Test } from 'tap'
 import { settingNames, readConfig } from '../../app/config.ts'
 import { openScriptCheck } from '../../app/script-check.ts'
 import { answers, scriptOf, toolCallsOf } from '../../tools/chaos/conversation.ts'
-import { violationsOf, type SeenCall, type SeenRound } from '../../tools/chaos/judge.ts'
+import { endsOf, violationsOf, violationsOfCount, type SeenCall, type SeenRound } from '../../tools/chaos/judge.ts'
 import { faultKinds, faultNames, planOf, type FaultName } from '../../tools/chaos/plan.ts'
 import { createRandom } from '../../tools/chaos/random.ts'
 import type { ToldEvent } from '../../tools/chaos/told.ts'
@@ -147,6 +147,27 @@ test('a call that went as it should breaks nothing, and each thing that can go w
   t.same(foundIn({ ...good, row: null }), ['rows'], 'the service knows nothing of it')
   t.same(foundIn({ ...good, told: { ...good.told, events: [] } }), ['ended once'])
   t.same(foundIn({ ...good, told: { ...good.told, tools: [] } }), ['tools'], 'one that was lost is no better')
+})
+
+test('while processes are killed a call needs an end that is told once and in order, whatever end that is', async (t) => {
+  const row = good.row!
+  const found = (over: Partial<typeof row>, told = good.told) =>
+    violationsOfCount({ ...row, ...over }, told).map(({ invariant }) => invariant)
+  const ended = (id: string) => event('call.ended', {}, id)
+  t.same(found({ outcome: 'failed', failedReason: 'internal_error', endedBy: 'service' }), [])
+  t.same(found({ finished: false }), ['rows'])
+  t.same(found({ outcome: null }), ['rows'])
+  t.same(found({}, { ...good.told, events: whole.slice(0, -1) }), ['ended once'])
+  t.same(found({}, { ...good.told, events: [...whole.slice(0, -1), ended('a'), ended('b')] }), ['ended once', 'order'])
+  t.same(found({}, { ...good.told, tools: [...good.told.tools, { toolCallId: 't2', turn: 1, at: 1 }] }), ['tools'])
+  const failed = { ...row, outcome: 'failed', failedReason: 'internal_error', endedBy: 'service' }
+  t.same(
+    [...endsOf([failed, row, row])],
+    [
+      ['completed by agent', 2],
+      ['failed (internal_error) by service', 1],
+    ],
+  )
 })
 
 test('a tool that came again under its id ran once, and so did an event', async (t) => {

@@ -22,7 +22,7 @@ import { explainFailure } from '../../tools/start/explain-failure.ts'
 import { natsServerPaths, startNatsServer } from '../peers/nats-server.ts'
 import { openTestDatabase } from '../scenes/database.ts'
 import { createFolder } from '../scenes/folder.ts'
-import { postgresProcesses } from '../scenes/frozen-postgres.ts'
+import { processesIn } from '../scenes/frozen-postgres.ts'
 import { until } from '../scenes/in-time.ts'
 import { openNetwork } from '../scenes/postgres-network.ts'
 import { mountSmallDisk } from '../scenes/small-disk.ts'
@@ -89,7 +89,7 @@ test(
     ])
     for (const one of wrong) await refused(one)
     await elsewhere
-    t.same(postgresProcesses(dataDir), [], 'and no database is left')
+    t.same(processesIn(dataDir), [], 'and no database is left')
   },
 )
 

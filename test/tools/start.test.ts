@@ -6,7 +6,7 @@ import process from 'node:process'
 import t, { test } from 'tap'
 import { isAlive } from '../../store/postgres-cluster.ts'
 import { createFolder } from '../scenes/folder.ts'
-import { postgresProcesses } from '../scenes/frozen-postgres.ts'
+import { processesIn } from '../scenes/frozen-postgres.ts'
 import { until } from '../scenes/in-time.ts'
 import { quick, refusalOf, startNode, startProgram } from '../scenes/start-program.ts'
 
@@ -49,7 +49,7 @@ test(
     t.equal(await first.exited, 0, 'and a terminal that is closed is an end in order')
     t.equal(second.err() + first.err(), '')
     for (const one of [first, second]) t.match(one.out(), /\nParley ends its calls … .*\nParley has ended\.\n$/)
-    t.same(postgresProcesses(dataDir), [])
+    t.same(processesIn(dataDir), [])
   },
 )
 
@@ -60,7 +60,7 @@ test('Ctrl-C while it starts ends it with a word, and leaves no database', { tim
   t.equal(await started.exited, 0)
   t.match(started.out(), /\nParley ends before it has started\.\n$/)
   t.equal(started.err(), '')
-  await until(() => postgresProcesses(dataDir).length === 0)
+  await until(() => processesIn(dataDir).length === 0)
 })
 
 test('Ctrl-C during the self-test ends it without a report and without a stack', { timeout: 180_000 }, async (t) => {
@@ -74,7 +74,7 @@ test('Ctrl-C during the self-test ends it without a report and without a stack',
   t.equal(await started.exited, 0)
   t.notMatch(started.out(), /FAILED|passed|│/)
   t.equal(started.err(), '')
-  t.same(postgresProcesses(dataDir), [])
+  t.same(processesIn(dataDir), [])
 })
 
 /** npm and everything below it, by what /proc says. */
@@ -126,7 +126,7 @@ test(
         () => started.out() + started.err(),
       )
       const { pid } = started.child
-      const pids = [...treeOf(pid ?? 0), ...postgresProcesses(dataDir)]
+      const pids = [...treeOf(pid ?? 0), ...processesIn(dataDir)]
       t.ok(pids.length >= 3 && pids.every(isAlive), `${way}: ${pids.length} processes`)
       end(pid ?? 0)
       await started.exited
@@ -134,7 +134,7 @@ test(
         () => !pids.some(isAlive),
         () => pids.filter(isAlive),
       )
-      t.same(postgresProcesses(dataDir), [], `${way}: nothing is left`)
+      t.same(processesIn(dataDir), [], `${way}: nothing is left`)
       t.notMatch(started.err(), /Error|    at /)
       if (way !== 'KILL of npm') t.match(started.out(), /ends its calls/, 'in order')
     }

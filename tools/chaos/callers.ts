@@ -110,7 +110,11 @@ export async function openCallers({ shaper }: { readonly shaper: UdpShaper }): P
       const number = nextNumber()
       const coming = new Promise<CallToPhone>((resolve, reject) => {
         expected.set(number, resolve)
-        clock.after(answeredWithin, () => reject(new Error(`${number} was not called in time`)))
+        clock.after(answeredWithin, () => {
+          // Who is called later was given up by then.
+          expected.delete(number)
+          reject(new Error(`${number} was not called in time`))
+        })
       })
       const placing = ask(`${api.url}/v1/accounts/${accountId}/phone-calls`, key, { workerId, phoneNumber: number })
       const [{ id }, call] = await Promise.all([placing, coming])

@@ -129,6 +129,31 @@ export function violationsOf(call: SeenCall, round: SeenRound): Violation[] {
   return found
 }
 
+/** Of a call while processes are killed: it has an end, which was told once, and everything in its order. */
+export function violationsOfCount(row: CallRow, told: ToldCall): Violation[] {
+  const callId = row.id
+  const ends = told.events.filter(({ type }) => type === 'call.ended').length
+  const of = (invariant: Invariant, texts: readonly string[]): Violation[] =>
+    texts.map((text) => ({ invariant, callId, text }))
+  return [
+    ...of('rows', row.finished && row.outcome !== null ? [] : ['its row never finished']),
+    ...of('ended once', ends === 1 ? [] : [`call.ended was told ${ends} times`]),
+    ...of('order', flawsOfOrder(told)),
+    ...of('tools', flawsOfTools(told, null)),
+  ]
+}
+
+/** How often each end, the most frequent first. */
+export function endsOf(rows: readonly CallRow[]): ReadonlyMap<string, number> {
+  const byEnd = Map.groupBy(
+    rows,
+    ({ outcome, failedReason, endedBy }) =>
+      `${outcome ?? 'no end'}${failedReason === null ? '' : ` (${failedReason})`} by ${endedBy ?? 'nobody'}`,
+  )
+  const counts = [...byEnd].map(([end, of]) => [end, of.length] as const)
+  return new Map(counts.toSorted(([, a], [, b]) => b - a))
+}
+
 function ofLostLine(call: SeenCall, { struckAt, struckOn }: SeenRound, who: string): Violation[] {
   const { row, endedAt } = call
   const callId = row?.id ?? null

@@ -1,7 +1,8 @@
 /** Owns what can be seen of a run from outside: rows of the database, UDP ports that processes hold, and lines of their logs. */
 import { createReadStream, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import type { AccountId } from '../../model/ids.ts'
+import type { AccountId, NodeId } from '../../model/ids.ts'
+import { nodeOfSession } from '../../store/nodes.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { CallRow } from './judge.ts'
 
@@ -27,14 +28,44 @@ export async function countPending(
   return row ?? { calls: 0, deliveries: 0 }
 }
 
+/** Calls that have an actor at this node, or had one when it died, and lines of telephones that it carries. */
+export async function countLeft(sql: Sql, node: NodeId): Promise<number> {
+  const [row] = await sql<{ count: number }[]>`
+    select (select count(*)::int from calls where owner = ${node} and not finished)
+      + (select count(*)::int from sip_dialogs where node_id = ${node}) as count`
+  return row?.count ?? 0
+}
+
+/** As whom a process is known in the database, by its connections there. */
+export async function nodeOfProcess(sql: Sql, pid: number): Promise<NodeId | null> {
+  const rows = await sql<{ name: string }[]>`
+    select application_name as name from pg_stat_activity where client_port = any(${tcpPortsOf(pid)}::int[])`
+  return rows.map(({ name }) => nodeOfSession(name)).find((node) => node !== null) ?? null
+}
+
+/** Local ones of its sockets. */
+function tcpPortsOf(pid: number): number[] {
+  try {
+    const held = new Set(inodesOf(pid))
+    const lines = ['tcp', 'tcp6'].flatMap((table) => fieldsIn(readFileSync(`/proc/${pid}/net/${table}`, 'latin1')))
+    return lines.flatMap((fields) =>
+      held.has(fields[9] ?? '') ? [Number.parseInt(fields[1]?.split(':').at(-1) ?? '', 16)] : [],
+    )
+  } catch {
+    // It has ended.
+    return []
+  }
+}
+
 /** UDP sockets that a process holds: one for each browser's and two for each telephone's sound, and some that stay. Null: it is gone. */
 export function countUdpSockets(pid: number): number | null {
   try {
     const inodes = new Set(
-      ['udp', 'udp6'].flatMap((table) => inodesIn(readFileSync(`/proc/${pid}/net/${table}`, 'latin1'))),
+      ['udp', 'udp6'].flatMap((table) =>
+        fieldsIn(readFileSync(`/proc/${pid}/net/${table}`, 'latin1')).map((fields) => fields[9] ?? ''),
+      ),
     )
-    const links = readdirSync(`/proc/${pid}/fd`).map((fd) => linkOf(`/proc/${pid}/fd/${fd}`))
-    return links.filter((link) => inodes.has(/^socket:\[(\d+)\]$/.exec(link)?.[1] ?? '')).length
+    return inodesOf(pid).filter((inode) => inodes.has(inode)).length
   } catch {
     // It has ended.
     return null
@@ -56,12 +87,17 @@ export function cpuOf(pid: number): number {
 /** USER_HZ is 100 wherever Linux runs. */
 const msPerTick = 10
 
-const inodesIn = (table: string): string[] =>
+/** Of each socket of a table. */
+const fieldsIn = (table: string): string[][] =>
   table
     .trim()
     .split('\n')
     .slice(1)
-    .map((line) => line.trim().split(/\s+/)[9] ?? '')
+    .map((line) => line.trim().split(/\s+/))
+
+/** Of the sockets that a process holds. */
+const inodesOf = (pid: number): string[] =>
+  readdirSync(`/proc/${pid}/fd`).flatMap((fd) => /^socket:\[(\d+)\]$/.exec(linkOf(`/proc/${pid}/fd/${fd}`))?.[1] ?? [])
 
 function linkOf(file: string): string {
   try {

@@ -1,5 +1,6 @@
 /** Owns how a run reads: a table of faults and invariants with figures, and each violation with its call and the lines of the logs. Pure. */
 import { invariants, type Violation } from './judge.ts'
+import type { Kill } from './kill-cycles.ts'
 import type { RoundReport } from './round.ts'
 
 const inMs = (ms: number): string => String(Math.round(ms))
@@ -58,3 +59,35 @@ export const violationText = (
   [`${fault}: ${invariant}${callId === null ? '' : ` ${callId}`}: ${text}`, ...lines.map((line) => `    ${line}`)].join(
     '\n',
   )
+
+export type KillsReport = {
+  readonly kills: readonly Kill[]
+  readonly violations: readonly Violation[]
+  /** Of all calls: how often each end. */
+  readonly ends: ReadonlyMap<string, number>
+  /** Telephones and browsers that had a call, and attempts that came to none. */
+  readonly passed: number
+  readonly unplaced: number
+  /** Events that came again under their id. */
+  readonly again: number
+}
+
+/** What must be 0 stands last. */
+export function killsText({ kills, violations, ends, passed, unplaced, again }: KillsReport): string {
+  const kinds = Map.groupBy(kills, ({ name }) => name.replace(/-\d+$/, ''))
+  const takeovers = [...kinds].map(([kind, of]) => {
+    const took = of.filter(({ had }) => had > 0).map((kill) => kill.took)
+    const had = of.reduce((sum, kill) => sum + kill.had, 0)
+    const times = [0.5, 0.95, 1].map((share) => inMs(quantile(took, share))).join(' / ')
+    return `  ${kind}: ${of.length} kills, ${had} calls and lines another's after ${times} ms (p50, p95, most)`
+  })
+  const lost = violations.filter(({ invariant }) => invariant === 'rows').length
+  const doubled = violations.filter(({ invariant }) => invariant === 'ended once').length
+  return [
+    `\n${kills.length} kills`,
+    ...takeovers,
+    `  ${passed} callers had a call, ${unplaced} attempts came to none; ${again} events came again under their id`,
+    ...[...ends].map(([end, count]) => `  ${count} calls: ${end}`),
+    `  ${lost} calls lost, ${doubled} without exactly one call.ended, ${violations.length - lost - doubled} other violations`,
+  ].join('\n')
+}

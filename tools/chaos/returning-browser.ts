@@ -40,7 +40,6 @@ export async function joinByBrowser(wish: Wish): Promise<ReturningBrowser> {
   const over = Promise.withResolvers<{ how: string; at: number }>()
   const end = (how: string): void => over.resolve({ how, at: performance.now() })
   const line = createMovingLine()
-  let sound = relayedCaller(createWeriftCaller(), shaper)
   let isTold = false
   let isOurs = false
   let received = 0
@@ -53,8 +52,21 @@ export async function joinByBrowser(wish: Wish): Promise<ReturningBrowser> {
   }
   const isOver = (): boolean => isTold || isOurs
   const options = { ...session, onMessage: take }
-  const [first = ''] = addresses
-  let call = await placeWebCall({ ...options, signalingUrl: first, createCaller: () => sound.caller })
+  /** By the first that listens. */
+  async function join() {
+    for (const [index, signalingUrl] of addresses.entries()) {
+      const joining = relayedCaller(createWeriftCaller(), shaper)
+      try {
+        const joined = await placeWebCall({ ...options, signalingUrl, createCaller: () => joining.caller })
+        return { joined, joining, first: signalingUrl }
+      } catch (error) {
+        await joining.close()
+        if (index === addresses.length - 1) throw error
+      }
+    }
+    throw new Error('no gateway was named')
+  }
+  let { joined: call, joining: sound, first } = await join()
 
   /** Where the former sound is gone, another one is offered; where its process lives, it goes on. */
   async function comeBackTo(signalingUrl: string): Promise<WebCall> {
@@ -87,7 +99,7 @@ export async function joinByBrowser(wish: Wish): Promise<ReturningBrowser> {
     for (let retry = firstRetry; performance.now() - lostAt < resumeWindow; retry = Math.min(2 * retry, slowestRetry)) {
       await pause(retry)
       // Whoever stands in front of several asks the next when one does not listen.
-      for (const address of [...addresses.slice(1), first]) {
+      for (const address of [...addresses.filter((other) => other !== first), first]) {
         if (isOver()) return null
         const back = await comeBackTo(address).catch(() => null)
         if (back) return back

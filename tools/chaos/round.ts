@@ -11,7 +11,9 @@ import { longestTalk, toolCallsOf } from './conversation.ts'
 import { strike, type Blow } from './faults.ts'
 import { extraSilenceOf, lostOf, violationsOf, type SeenCall, type SeenRound, type Violation } from './judge.ts'
 import { costOf, cpuByRole } from './cost.ts'
-import { countPending, countUdpSockets, readCalls, type KnownCall } from './outside.ts'
+import { endOf, type End } from './end-of-call.ts'
+import { leakedPorts, settled, socketsOf } from './leftovers.ts'
+import { readCalls, type KnownCall } from './outside.ts'
 import type { PlannedRound } from './plan.ts'
 import type { Tenant } from './tenant.ts'
 import type { Told } from './told.ts'
@@ -52,11 +54,6 @@ export type RoundReport = {
 
 /** Beyond a talk's length and the fault's. */
 const patience = 45_000
-const settleWithin = 30_000
-const lookEvery = 250
-const lookAtTalkEvery = 1_000
-/** Ms. Longer than any pause for thought. */
-const nobodyTalks = 20_000
 const firstHeardWithin = 15_000
 const oneMillion = 1e6
 const attempts = 3
@@ -86,7 +83,7 @@ export async function runRound(deps: RoundDeps, round: PlannedRound): Promise<Ro
   const flaws: Violation[] = failed.map((text) => ({ invariant: 'placed', callId: null, text }))
   await mended.catch((error: Error) => flaws.push({ invariant: 'processes', callId: null, text: error.message }))
   flaws.push(...(await wholeAgain(cluster, blow)))
-  const pending = await settled(deps)
+  const pending = await settled(deps.sql, deps.tenant.accountId)
   if (pending !== null) flaws.push({ invariant: 'rows', callId: null, text: pending })
   const rows = await readCalls(deps.sql, deps.tenant.accountId, began - 1_000)
   const calls = placed.map((caller, index) => seenOf(caller, { end: ends[index] ?? null, rows, told }))
@@ -173,26 +170,6 @@ async function placeAgain(place: () => Promise<Caller>): Promise<Caller> {
     }
 }
 
-type End = { readonly how: string; readonly at: number }
-
-/**
- * Null: it had to be given up. One that still talks at its deadline has until the latest: an agent that a busy machine keeps from understanding asks
- * again and again.
- */
-async function endOf(caller: Caller, deadline: number, latest: number): Promise<End | null> {
-  const late = new AbortController()
-  const within = (ms: number): Promise<null> => pause(Math.max(0, ms), null, { signal: late.signal }).catch(() => null)
-  let end = await Promise.race([caller.ended, within(deadline - performance.now())])
-  while (end === null && performance.now() < latest && isTalking(caller))
-    end = await Promise.race([caller.ended, within(lookAtTalkEvery)])
-  late.abort()
-  if (end) caller.talk.stop()
-  return end
-}
-
-/** The last of them is the one that lasts. */
-const isTalking = ({ talk }: Caller): boolean => (talk.silences().at(-1)?.ms ?? 0) < nobodyTalks
-
 function seenOf(
   caller: Caller,
   { end, rows, told }: { end: End | null; rows: readonly KnownCall[]; told: Told },
@@ -233,36 +210,4 @@ async function wholeAgain({ processes }: Cluster, { ended }: Blow): Promise<Viol
     await one.start()
   }
   return flaws
-}
-
-/** Null when nothing of the account is under way any more; else what still is, after a while. */
-async function settled({ sql, tenant }: RoundDeps): Promise<string | null> {
-  const deadline = performance.now() + settleWithin
-  for (;;) {
-    const pending = await countPending(sql, tenant.accountId).catch((error: Error) => error.message)
-    const isText = typeof pending === 'string'
-    if (!isText && pending.calls + pending.deliveries === 0) return null
-    if (performance.now() > deadline)
-      return isText ? pending : `${pending.calls} calls and ${pending.deliveries} deliveries are still under way`
-    await pause(lookEvery)
-  }
-}
-
-const socketsOf = (processes: readonly ServiceProcess[]) =>
-  new Map(processes.map((one) => [one.child()?.pid ?? 0, countUdpSockets(one.child()?.pid ?? 0)] as const))
-
-async function leakedPorts(
-  processes: readonly ServiceProcess[],
-  before: ReadonlyMap<number, number | null>,
-): Promise<Violation[]> {
-  const leaksOf = () =>
-    processes.flatMap((one) => {
-      const [was, is] = [before.get(one.child()?.pid ?? 0), countUdpSockets(one.child()?.pid ?? 0)]
-      return typeof was === 'number' && is !== null && is > was
-        ? [`${one.name} holds ${is - was} UDP sockets more`]
-        : []
-    })
-  const deadline = performance.now() + settleWithin
-  while (leaksOf().length > 0 && performance.now() < deadline) await pause(lookEvery)
-  return leaksOf().map((text) => ({ invariant: 'ports', callId: null, text }))
 }

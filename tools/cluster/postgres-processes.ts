@@ -8,7 +8,7 @@ export function freezePostgres(cluster: string): () => void {
   const postmaster = postmasterOf(cluster)
   // First of all, so that it makes no others meanwhile.
   signal(postmaster, 'SIGSTOP')
-  const pids = postgresProcesses(cluster)
+  const pids = processesIn(cluster)
   for (const pid of pids) signal(pid, 'SIGSTOP')
   let isFrozen = true
   return () => {
@@ -20,11 +20,11 @@ export function freezePostgres(cluster: string): () => void {
 export const postmasterOf = (cluster: string): number =>
   Number(readFileSync(path.join(cluster, 'postmaster.pid'), 'utf8').split('\n')[0])
 
-/** Every process of a Postgres works in its cluster. */
-export function postgresProcesses(cluster: string): number[] {
+/** Those that work in this folder: every process of a Postgres does in its cluster, and each of the service in its own. */
+export function processesIn(folder: string): number[] {
   const worksThere = (pid: string): boolean => {
     try {
-      return readlinkSync(`/proc/${pid}/cwd`) === cluster
+      return readlinkSync(`/proc/${pid}/cwd`) === folder
     } catch {
       // It has ended meanwhile, or is somebody else's.
       return false

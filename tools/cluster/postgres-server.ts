@@ -15,7 +15,7 @@ import {
 } from '../../store/postgres-cluster.ts'
 import { connect } from '../../store/sql.ts'
 import { startChild, type Child } from './child.ts'
-import { freezePostgres, postgresProcesses } from './postgres-processes.ts'
+import { freezePostgres, processesIn } from './postgres-processes.ts'
 
 const startTimeout = 60_000
 const fastShutdownTimeout = 10_000
@@ -98,7 +98,7 @@ export async function createPostgresServer({ folder, port, password, env }: Wish
     },
     freeze: () => freezePostgres(paths.cluster),
     isUp,
-    pids: () => postgresProcesses(paths.cluster),
+    pids: () => processesIn(paths.cluster),
   }
 }
 
