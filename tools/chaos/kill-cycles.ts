@@ -38,7 +38,8 @@ const edgeEvery = 4
 const lookEvery = 25
 /** Ms. A machine that does other things takes its time; what nobody has taken by then nobody takes. */
 const takenWithin = 30_000
-const startedAgain = 3
+const startedAgain = 5
+const spareWithin = 300_000
 
 const kindOf = ({ name }: ServiceProcess): string => name.replace(/-\d+$/, '')
 const runsCalls = ({ roles }: ServiceProcess): boolean => roles.includes('actors')
@@ -77,11 +78,13 @@ export function createKillCycles({ sql, processes, random }: Deps): KillCycles {
     }
   }
   const victim = async (): Promise<ServiceProcess> => {
+    const deadline = performance.now() + spareWithin
     const isEdge = kills.length % edgeEvery === edgeEvery - 1 && processes.some(hasLines)
     for (;;) {
       lookForEnded()
       const spare = processes.filter((one) => (isEdge ? hasLines(one) : runsCalls(one)) && isSpare(one))
       if (spare.length > 0) return random.pick(spare)
+      if (performance.now() > deadline) throw new Error('too few processes came up again: see their log files')
       await pause(lookEvery)
     }
   }

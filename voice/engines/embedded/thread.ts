@@ -21,20 +21,23 @@ type Options<Reply> = {
   onLost(cause: unknown): void
 }
 
-/** A thread that owes an answer for this long, ms, has got stuck. A busy machine takes its time, above all at the start. */
+/** A thread that owes an answer for this long, ms, has got stuck. */
 const answerWithin = 10_000
+/** The same, of its first answer: models are read, and on a busy machine that takes its time. */
+const readyWithin = 60_000
 const limits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 32 }
 
 export function startThread<Request, Reply>(options: Options<Reply>): Thread<Request> {
   const { entry, settings, clock } = options
   const worker = new Worker(entry, { workerData: settings, execArgv: [], resourceLimits: limits, name: 'voice' })
   let owed = 1
+  let patience = readyWithin
   let over = false
   let cancel: Cancel | null = null
 
   const watch = (): void => {
     cancel?.()
-    cancel = owed > 0 && !over ? clock.after(answerWithin, () => lose(new Error('the thread does not answer'))) : null
+    cancel = owed > 0 && !over ? clock.after(patience, () => lose(new Error('the thread does not answer'))) : null
   }
   const lose = (cause: unknown): void => {
     if (over) return
@@ -46,6 +49,7 @@ export function startThread<Request, Reply>(options: Options<Reply>): Thread<Req
   worker.on('message', (reply: Reply) => {
     if (over) return
     owed = Math.max(0, owed - 1)
+    patience = answerWithin
     watch()
     options.onReply(reply)
   })
