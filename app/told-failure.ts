@@ -70,16 +70,38 @@ export function reasonOf(error: unknown): string {
 /** What an operator does about it, by the code of the failure. */
 export type Mends = Readonly<Record<string, string>>
 
-/** `what` names settings and says what was tried: `NATS_URL: no NATS server at nats://host`. What is told already stays as it is. */
-export async function told<Value>(what: string, work: () => Value | Promise<Value>, mends: Mends = {}): Promise<Value> {
+/** Of what fails: what is told already and stays as it is, and as which error the rest is told. */
+export type Telling = {
+  isTold(error: unknown): boolean
+  errorOf(sentence: string, cause: unknown): Error
+  /** Of the place; absent: that of `reasonOf`. */
+  reasonOf?(error: unknown): string
+}
+
+/** `what` names what was tried, and the setting, option or file of which it is. */
+export async function tellingFailure<Value>(
+  what: string,
+  work: () => Value | Promise<Value>,
+  telling: Telling,
+): Promise<Value> {
   try {
     return await work()
   } catch (error) {
-    if (error instanceof WrongSettings) throw error
-    const mend = mends[codeOf(error) ?? '']
-    throw new WrongSettings(`${what}: ${reasonOf(error)}${mend === undefined ? '' : `; ${mend}`}`, { cause: error })
+    if (telling.isTold(error)) throw error
+    throw telling.errorOf(`${what}: ${(telling.reasonOf ?? reasonOf)(error)}`, error)
   }
 }
+
+/** `what` names settings: `NATS_URL: no NATS server at nats://host`. */
+export const told = <Value>(what: string, work: () => Value | Promise<Value>, mends: Mends = {}): Promise<Value> =>
+  tellingFailure(what, work, {
+    isTold: (error) => error instanceof WrongSettings,
+    errorOf: (sentence, cause) => new WrongSettings(sentence, { cause }),
+    reasonOf(error) {
+      const mend = mends[codeOf(error) ?? '']
+      return `${reasonOf(error)}${mend === undefined ? '' : `; ${mend}`}`
+    },
+  })
 
 /** Without the user and the password in it, of which a part may be what ends it elsewhere. */
 export function withoutSecrets(url: string): string {

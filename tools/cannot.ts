@@ -2,7 +2,7 @@
 import { access, constants, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { WrongSettings } from '../app/config/setting.ts'
-import { reasonOf } from '../app/told-failure.ts'
+import { reasonOf, tellingFailure } from '../app/told-failure.ts'
 import { Problem } from '../model/problem.ts'
 
 export class Cannot extends Error {
@@ -16,16 +16,14 @@ const fileReasons: Readonly<Record<string, string>> = {
   ENOTDIR: 'a part of its path is a file',
 }
 
-/** `what` names the option, file or host of which the work is. What is told already stays as it is. */
-export async function orCannot<Value>(what: string, work: () => Promise<Value>): Promise<Value> {
-  try {
-    return await work()
-  } catch (error) {
-    if (isTold(error)) throw error
-    const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-    throw new Cannot(`${what}: ${fileReasons[code] ?? reasonOf(error)}`, { cause: error })
-  }
-}
+/** `what` names the option, file or host of which the work is. */
+export const orCannot = <Value>(what: string, work: () => Promise<Value>): Promise<Value> =>
+  tellingFailure(what, work, {
+    isTold,
+    errorOf: (sentence, cause) => new Cannot(sentence, { cause }),
+    reasonOf: (error) =>
+      fileReasons[error instanceof Error && 'code' in error ? String(error.code) : ''] ?? reasonOf(error),
+  })
 
 /** So that nobody hears at the end of an hour that the results of it go nowhere. */
 export const requireWritable = (what: string, file: string): Promise<void> =>
