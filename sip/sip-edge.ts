@@ -108,15 +108,7 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
       void ready.promise.then(({ arrivals }) => arrivals.arrive(invite, reply)),
   }
   const ready = Promise.withResolvers<{ arrivals: ReturnType<typeof createArrivals> }>()
-  const { connectWithin = 10_000, mayReach, identities, refusesStrangers = false } = options
-  const stack = await connectStack({
-    ...deps,
-    routes: refusesStrangers ? guardedRoutes(routes, strangers) : routes,
-    connectWithin,
-    answered: strangers.answered,
-    ...(mayReach && { mayReach }),
-    ...(identities && { identities }),
-  })
+  const stack = await connect(deps, { routes, strangers })
   const pins = createRealmPins({ telephony, log })
   const calls = { ...callDepsOf(deps, { stack, liveCalls }), pins }
   const verifier = createDigestVerifier({ now: clock.now })
@@ -133,7 +125,7 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
     { queue },
   )
   const examinations = answerExaminations({ ...deps, stack, pins, resolver, random })
-  const heritage = openHeritage({ ...calls, isStopping: stopping, isEmbedded: identities !== undefined })
+  const heritage = openHeritage({ ...calls, isStopping: stopping, isEmbedded: options.identities !== undefined })
   const changes = bus.subscribe(trunksSubject, () => keeper.askSoon())
   ready.resolve({ arrivals })
   keeper.start()
@@ -168,6 +160,21 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
     drained: (ms) => liveCalls.drained(clock, ms),
     close: (grace) => (closing ??= end(grace)),
   }
+}
+
+type Served = { readonly routes: Parameters<typeof guardedRoutes>[0]; readonly strangers: Strangers }
+
+/** To the SIP server, which gives this what comes. */
+function connect(deps: SipEdgeDeps, { routes, strangers }: Served): ReturnType<typeof connectStack> {
+  const { connectWithin = 10_000, mayReach, identities, refusesStrangers = false } = deps.options ?? {}
+  return connectStack({
+    ...deps,
+    routes: refusesStrangers ? guardedRoutes(routes, strangers) : routes,
+    connectWithin,
+    answered: strangers.answered,
+    ...(mayReach && { mayReach }),
+    ...(identities && { identities }),
+  })
 }
 
 const everybodyIsKnown: Strangers = {
