@@ -576,6 +576,37 @@ test('who refreshes does so at half time: by UPDATE where the peer takes it, els
   )
 })
 
+test('a refresh of ours that the caller asks proof for is tried again without one, and the call ends with its session (RFC 4028 §10)', async (t) => {
+  const asked = [field('WWW-Authenticate', 'Digest realm="carrier", nonce="n1", qop="auth"')]
+  const begun = (allow: readonly HeaderField[] = []) =>
+    calledAndAnswered([expires('90;refresher=uas'), field('Supported', 'timer'), ...allow])
+  const dialog = begun([field('Allow', 'INVITE, UPDATE')])
+  dialog.clock.advance(45_000)
+  hear(dialog, 401, asked)
+  dialog.clock.advance(10_000)
+  t.same(cseqsOf(dialog), ['1 UPDATE', '2 INVITE'], 'by the other way, too')
+  hear(dialog, 407, asked)
+  const told = dialog.all('tell').length
+  dialog.clock.advance(5_000)
+  t.same(cseqsOf(dialog).slice(2), ['3 BYE'])
+  t.match(headerOf(lastSent(dialog), 'Reason'), /session expired/)
+  const heard = dialog.all('tell').slice(told)
+  t.match(
+    heard.map(({ message }) => message),
+    [{ method: 'BYE' }],
+    'which the app hears of, and of nothing that it did not ask',
+  )
+  t.notOk(dialog.all('tell').some(({ message }) => message.kind === 'response'))
+
+  const taken = begun()
+  taken.clock.advance(45_000)
+  hear(taken, 401, asked)
+  taken.clock.advance(10_000)
+  hear(taken, 200, [expires('90;refresher=uac')])
+  taken.clock.advance(44_000)
+  t.same([cseqsOf(taken), taken.state().name], [['1 INVITE', '2 INVITE'], 'confirmed'], 'one that is taken then counts')
+})
+
 test('a session that the peer does not refresh is ended a little before its time (RFC 4028 §10)', async (t) => {
   const dialog = calledAndAnswered([expires('90;refresher=uac'), field('Supported', 'timer')])
   const [answer] = dialog.all('respond')
