@@ -12,7 +12,7 @@ export type SlotSleep = {
   readonly after: (ms: number, action: () => void) => Cancel
   /** In the turn of the next slot, before that is run; within `longestSleep` where nobody waits for one. */
   readonly beforeSlot: (action: () => void) => Cancel
-  /** When this turn has done what it had to do, at the latest before the thread sleeps. */
+  /** When nothing more has come to be done, or a slot was run: at the latest before the thread sleeps. */
   readonly afterTurn: (action: () => void) => void
 }
 
@@ -51,8 +51,9 @@ export function createSlotSleep(deps: Deps): SlotSleep {
     if (waiting === null) return
     const time = now()
     if (time >= waiting.due) return run(waiting.action)
-    if (late.length > 0) runLate()
-    else if (time - turnBegan <= emptyTurn) sleepUntil(waiting.due, time)
+    const wasEmpty = time - turnBegan <= emptyTurn
+    if (wasEmpty && late.length > 0) runLate()
+    else if (wasEmpty) sleepUntil(waiting.due, time)
     goRound()
   }
   const sleepUntil = (due: number, time: number): void => {
