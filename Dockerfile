@@ -25,6 +25,7 @@ RUN npm init -y >/dev/null \
 FROM ${BASE}
 ENV NODE_ENV=production \
   MALLOC_ARENA_MAX=2 \
+  MALLOC_TRIM_THRESHOLD_=131072 \
   HOST=0.0.0.0 \
   PORT=8080 \
   HTTP_DRIVER=uws \

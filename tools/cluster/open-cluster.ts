@@ -112,7 +112,13 @@ function createServiceProcess(
       name: spec.name,
       program: process.execPath,
       args: ['--no-warnings', '--max-semi-space-size=8', ...nodeArgs, program],
-      env: { ...env, NODE_COMPILE_CACHE: compiled, MALLOC_ARENA_MAX: '2', ...spec.env },
+      env: {
+        ...env,
+        NODE_COMPILE_CACHE: compiled,
+        MALLOC_ARENA_MAX: '2',
+        MALLOC_TRIM_THRESHOLD_: '131072',
+        ...spec.env,
+      },
       // Not where somebody's `.env` lies.
       cwd: spec.folder,
       logFile,

@@ -40,6 +40,7 @@ const defaults = {
   BAN_AFTER: '0',
   SHUTDOWN_GRACE_SECONDS: '2',
   MALLOC_ARENA_MAX: '2',
+  MALLOC_TRIM_THRESHOLD_: '131072',
 } as const
 
 export async function openSoaked(
