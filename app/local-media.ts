@@ -97,6 +97,7 @@ export function openLocalMedia(deps: Deps, settings: MediaSettings, closing: Asy
     },
     openWeb: (callId, events, isFurther = false) =>
       createWebMedia(callId, {
+        clock,
         createPeer: peers.createPeer,
         createLeg: (of, onClosed: () => void) =>
           createCountedLeg({ callId: of, isFurther, onClosed, connectWithin, signaling: null }),

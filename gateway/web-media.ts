@@ -2,6 +2,7 @@
  * Owns the media side of one web call: the peer that answers the browser's offer and the leg behind it. A leg exists from the moment
  * the first offer was good; until then nothing but the peer has to be cleared away.
  */
+import type { Cancel, Clock } from '../model/clock.ts'
 import type { CallId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
 import type { WebMedia, WebMediaEvents } from '../media/plane/media-plane.ts'
@@ -26,7 +27,11 @@ export type WebLeg = {
 /** `onClosed` comes once, when the leg and its transport are gone. */
 export type CreateWebLeg = (callId: CallId, onClosed: (reason?: string) => void) => WebLeg
 
+/** Ms. A browser that comes back by another process closes its former connection there and then, and that it has moved may be heard of here a moment later. */
+const movesWithin = 1_500
+
 export type WebMediaDeps = WebMediaEvents & {
+  readonly clock: Pick<Clock, 'after'>
   readonly createPeer: CreateWebPeer
   readonly createLeg: CreateWebLeg
 }
@@ -41,8 +46,14 @@ export function createWebMedia(callId: CallId, deps: WebMediaDeps): WebMedia {
     packet: (packet) => leg?.handlers.packet(packet),
     alive: () => leg?.handlers.alive?.(),
     consented: () => leg?.handlers.consented?.(),
-    disconnected: (cause, details) => leg?.handlers.disconnected(cause, details),
+    disconnected(cause, details) {
+      const tell = (): void => leg?.handlers.disconnected(cause, details)
+      if (cause !== 'hung_up' || presence !== 'lost') return tell()
+      doubt = deps.clock.after(movesWithin, tell)
+    },
   })
+  /** Who has lost its socket and closes its connection: has it hung up, or moved? */
+  let doubt: Cancel = () => undefined
   let leg: WebLeg | null = null
   let isAnswering = false
   let presence: Presence = 'open'
@@ -65,11 +76,13 @@ export function createWebMedia(callId: CallId, deps: WebMediaDeps): WebMedia {
   }
 
   function legClosed(reason = 'media_closed'): void {
+    doubt()
     deps.legClosed(reason)
     deps.gone()
   }
 
   async function close(): Promise<void> {
+    doubt()
     await (leg ? leg.close() : peer.close())
     deps.gone()
   }

@@ -23,7 +23,7 @@ import { natsServerPaths, startNatsServer } from '../peers/nats-server.ts'
 import { freePorts } from '../peers/peer-program.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { headerOf } from '../../sip/server/message/header-fields.ts'
-import { parseWav } from '../scenes/parse-wav.ts'
+import { isOneRecording } from '../scenes/one-recording.ts'
 import { startPhoneNode, type PhoneNode } from '../scenes/phone-node.ts'
 import { openEdgeScene } from '../scenes/sip-edge-scene.ts'
 import { createEar, openSupervisor, sendTone } from '../scenes/supervisor.ts'
@@ -462,24 +462,6 @@ async function supervises(scene: Scene): Promise<void> {
   )
 }
 
-/** All three edges that had its telephone recorded a part: who reads it has one recording, as long as the call, and the agent is heard to its end. */
-async function isRecorded({ t, sql, worker }: Scene, node: Node, callId: CallId): Promise<void> {
-  t.equal((await sql`select from recordings where call_id = ${callId} and key like '%.%.wav'`).count, 2, 'parts')
-  const [call] = await sql<{ lasted: number; recordedMs: number; warnings: unknown }[]>`
-    select extract(epoch from ended_at - started_at)::float8 * 1000 as lasted, recorded_ms, warnings
-    from calls where id = ${callId}`
-  t.same(call?.warnings, [])
-  const links = `${node.url}/v1/accounts/${worker.accountId}/phone-calls/${callId}/audio/url`
-  const { url } = (await (await fetch(links, { headers: { 'x-api-key': worker.key } })).json()) as { url: string }
-  const { samples } = parseWav(new Uint8Array(await (await fetch(url)).arrayBuffer()))
-  const ms = samples.length / 16
-  t.equal(Math.round(ms), call?.recordedMs)
-  t.ok(Math.abs(ms - (call?.lasted ?? 0)) < 3_000, `${Math.round(ms)} ms of ${Math.round(call?.lasted ?? 0)}`)
-  const isLoud = (from: number, to: number): boolean => samples.subarray(from * 16, to * 16).some((at) => at > 1_000)
-  t.ok(isLoud(0, 3_000), 'the beginning, which the one that was killed had')
-  t.ok(isLoud(ms - 3_000, ms), 'the end, which the last one had')
-}
-
 async function killsInRinging(scene: Scene): Promise<void> {
   const { t, start, edge, telephone, receiver } = scene
   const before = telephone.rings()
@@ -679,7 +661,8 @@ async function killsEdgeInTalk(scene: Scene): Promise<void> {
       [...new Set(counted)].toSorted((a, b) => a - b),
       `in order, and nothing twice: ${counted.join(' ')}`,
     )
-    await isRecorded(scene, next, callId)
+    // All three edges that had its telephone recorded a part.
+    await isOneRecording(t, { sql, url: next.url, ...scene.worker, callId, processes: 3 })
   }
   await until(async () => (await sql`select from sip_dialogs`).count === 0)
   t.equal(telephone.rings(), rings, 'nobody is called again')

@@ -1,6 +1,6 @@
 /**
  * Two processes of the service behind one address, on one database and one NATS server, and a real browser: whichever process has the sound of its call
- * is killed with -9, and the call goes on by the other one.
+ * is killed with -9, and the call goes on by the other one. When that one is stopped it goes on by a third one, and all three have recorded it.
  */
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -16,6 +16,7 @@ import { natsServerPaths, startNatsServer } from '../peers/nats-server.ts'
 import { needsTool } from '../peers/tools.ts'
 import { openTestDatabase } from '../scenes/database.ts'
 import { until } from '../scenes/in-time.ts'
+import { isOneRecording } from '../scenes/one-recording.ts'
 import { spy } from '../scenes/page-call.ts'
 import { createTenant, newId } from '../scenes/tenant.ts'
 
@@ -135,6 +136,9 @@ for (const browser of browsers())
         t.match(await sql`select progress, outcome from calls where id = ${session.callId}`, [
           { progress: 'in_progress', outcome: null },
         ])
+        // One that says so when it closes a connection is enough.
+        const isMoved = !withActor && browser.name === 'Chromium'
+        const last = isMoved ? await goOnByThird() : stays
         await page.evaluate('call.hangUp()')
         const [ended] = await until(async () => {
           const rows = await sql<{ outcome: string }[]>`
@@ -142,5 +146,32 @@ for (const browser of browsers())
           return rows.length > 0 ? rows : null
         })
         t.equal(ended?.outcome, 'completed')
+        const processes = isMoved ? 3 : 2
+        const { callId } = session
+        await isOneRecording(t as Test, {
+          sql,
+          url: `http://127.0.0.1:${last.port}`,
+          accountId,
+          key,
+          callId,
+          processes,
+        })
+
+        async function goOnByThird(): Promise<Node> {
+          const third = await startNode(t as Test, sql, [dataDir, nats.url, ''])
+          address.leadTo(third)
+          const stopped = once(stays.child, 'exit')
+          const heard = await page.evaluate<number>('lines.length')
+          stays.child.send('close')
+          await until(() => page.evaluate<boolean>('peers.length === 3'))
+          await talks(page)
+          await until(() => page.evaluate<boolean>(`lines.length > ${heard}`))
+          t.same(await stopped, [0, null], 'it ended in order')
+          await talks(page)
+          t.match(await sql`select owner, outcome from calls where id = ${session.callId}`, [
+            { owner: third.id, outcome: null },
+          ])
+          return third
+        }
       },
     )

@@ -11,10 +11,12 @@ import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createAdmission } from '../../actors/call/birth/admission.ts'
 import { systemClock } from '../../app/clock.ts'
 import { placeWebCall } from '../../tools/callers/web-caller.ts'
+import { createWebMedia } from '../../gateway/web-media.ts'
 import { farewellTime } from '../../gateway/web-session.ts'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
 import { subjectsOf, type Bus, type NodeBus } from '../../model/bus.ts'
 import { Problem, type ErrorBody } from '../../model/problem.ts'
+import type { RtpTransportHandlers, WebPeer } from '../../model/rtp-transport.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import { createFailureGuard } from '../../net/failure-guard.ts'
 import { resumeWindow } from '../../model/web-call.ts'
@@ -664,6 +666,35 @@ test('a process that is to go hands its browsers on: they come back elsewhere, t
   t.same(told, [])
   t.notOk(messages.includes('bye'))
   await Promise.all([call.caller.close(), back.hangUp()])
+})
+
+test('a browser that has lost its socket and closes its connection may have moved: only when nothing is heard of that has it hung up', async (t) => {
+  const clock = createHandClock()
+  const open = () => {
+    const heard: string[] = []
+    const peers: RtpTransportHandlers[] = []
+    const createPeer = (handlers: RtpTransportHandlers): WebPeer => {
+      peers.push(handlers)
+      return { accept: async () => '', addCandidate: async () => undefined, close: async () => undefined } as never
+    }
+    const handlers = { negotiated: () => undefined, disconnected: (cause: string) => void heard.push(cause) }
+    const leg = { handlers, attach: () => undefined, close: async () => void heard.push('closed') }
+    const events = { legClosed: () => undefined, failed: () => undefined, gone: () => undefined }
+    const media = createWebMedia(callId, { clock, createPeer, createLeg: () => leg as never, ...events })
+    peers[0]!.negotiated({ codec: 'opus' } as never)
+    return { media, heard, closes: () => peers[0]!.disconnected('hung_up', 'DTLS close_notify') }
+  }
+  const [here, moved, left] = [open(), open(), open()]
+  here.closes()
+  t.same(here.heard, ['hung_up'], 'with its socket it has hung up')
+  for (const { media, closes } of [moved, left]) {
+    media.presence('lost')
+    closes()
+  }
+  t.same([moved.heard, left.heard], [[], []])
+  await moved.media.close()
+  clock.advance(1_500)
+  t.same([moved.heard, left.heard], [['closed'], ['hung_up']])
 })
 
 test('a process that takes no more calls sends a client of another one away with 503, and its call goes on where it is', async (t) => {

@@ -119,7 +119,8 @@ export async function setUpStage(
     admission,
     bus,
     keep: (_callId, ladder) => void ladders.push(ladder),
-    openMedia: (callId, events) => createWebMedia(callId, { createPeer: peers.createPeer, createLeg, ...events }),
+    openMedia: (callId, events) =>
+      createWebMedia(callId, { clock, createPeer: peers.createPeer, createLeg, ...events }),
     errorOf: (error, requestId) =>
       errorBodyOf(error instanceof Problem ? error : new Problem('INTERNAL', 'Something failed.'), requestId),
     log,
