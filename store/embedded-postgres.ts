@@ -34,6 +34,9 @@ const settings = {
   listen_addresses: '',
   unix_socket_permissions: '0700',
   shared_buffers: '32MB',
+  // While others are about to commit too, µs that a flush waits for them. Who commits alone waits for nobody.
+  commit_delay: '8000',
+  commit_siblings: '1',
   // Three processes may share it, with 16 each.
   max_connections: '64',
   // What a client is told it also logs; the server keeps no statement and no value (they hold personal data).

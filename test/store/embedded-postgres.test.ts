@@ -85,6 +85,13 @@ await t.test('nobody but this user reaches the server, and no port is open', asy
   const socket = socketOf(postgres.server)
   t.equal((await lstat(path.dirname(socket))).mode & 0o777, 0o700)
   t.ok(Buffer.byteLength(socket) <= 103)
+  const flushes = await sql`select current_setting('fsync') as fsync, current_setting('synchronous_commit') as waits,
+    current_setting('commit_delay')::int > 0 and current_setting('commit_siblings') = '1' as are_shared`
+  t.same(
+    [...flushes],
+    [{ fsync: 'on', waits: 'on', areShared: true }],
+    'every commit is on the disk, at once for several',
+  )
   await sql.end({ timeout: 1 })
   await Promise.all([postgres.close(), postgres.close()])
   await postgres.close()
