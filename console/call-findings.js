@@ -46,7 +46,13 @@ export function Findings({ call, hear }) {
       nextAction !== undefined &&
         h(Finding, { name: 'Next action', value: nextAction, evidence: evidence['nextAction'], hear }),
       Object.entries(nextActionData).map(([name, value]) =>
-        h(Finding, { key: `of ${name}`, name, value, evidence: evidence[`nextAction.${name}`], hear }),
+        h(Finding, {
+          key: `of ${name}`,
+          name: `Next action: ${name}`,
+          value,
+          evidence: evidence[`nextAction.${name}`],
+          hear,
+        }),
       ),
       values.map(([name, value]) => h(Finding, { key: name, name, value, evidence: evidence[name], hear })),
     ]),

@@ -51,6 +51,7 @@ function Keys({ isOwner }) {
   const [made, setMade] = useState(/** @type {ApiKey | null} */ (null))
   const create = async (/** @type {import('./form.js').Filled} */ { fields: { name, expiresAt }, checks }) => {
     const wanted = scopes.map(([scope]) => scope).filter((scope) => checks[scope])
+    if (wanted.length === 0) throw new Error('Choose what the key may do.')
     const json = { name, scopes: wanted, ...(expiresAt && { expiresAt: new Date(expiresAt).toISOString() }) }
     setMade(/** @type {ApiKey} */ (await ask(`${api}/api-keys`, { method: 'POST', json })))
     reload()

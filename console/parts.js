@@ -29,13 +29,20 @@ export const PageFrame = ({ title, lead, actions, children }) => [
 export const Empty = ({ title, children, action }) =>
   h('div', { class: 'empty' }, [h('h2', null, title), children && h('p', null, children), action])
 
+/** For people: what programs are told names parts of requests, and a 404 says nothing more. @param {Error} error */
+function sentenceOf(error) {
+  if (!(error instanceof Refusal)) return error.message
+  if (error.status === 404) return 'There is no such thing here: it was deleted, or it is of another account.'
+  return error.issues.length > 0 ? 'Something is not right yet.' : error.message
+}
+
 /**
  * @param {{ error: Error | null, retry?: () => void, issues?: Refusal['issues'] }} props issues: those that are not told elsewhere
  */
 export function Failure({ error, retry, issues = error instanceof Refusal ? error.issues : [] }) {
   if (!error) return null
   return h('div', { class: 'notice bad', role: 'alert' }, [
-    h('p', null, h('strong', null, error.message)),
+    h('p', null, h('strong', null, sentenceOf(error))),
     issues.length > 0 &&
       h(
         'ul',

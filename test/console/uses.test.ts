@@ -50,7 +50,7 @@ test('in the console, what people do', { skip }, async (t) => {
   const signIn = await openBrowsers(t, scene)
   const { page, complaints: all } = await signIn('olive@example.com')
   /** Refusals are what is looked at here; browsers tell of each. */
-  const complaints = () => all.splice(0).filter((complaint) => !/status of (?:400|401|403|503)/.test(complaint))
+  const complaints = () => all.splice(0).filter((complaint) => !/status of (?:400|401|403|404|503)/.test(complaint))
   page.setDefaultTimeout(20_000)
   const account = `/v1/accounts/${own.id}`
   const worker = `/console/workers/${own.worker.id}`
@@ -106,11 +106,26 @@ test('in the console, what people do', { skip }, async (t) => {
         /or less/,
       ],
       ['/console/webhooks', 'Subscribe', { Address: 'ftp://a.example' }, 'Subscribe', 'Address', /Address must/],
+      [
+        '/console/developers',
+        'Make a key',
+        { Name: 'Without any', 'Good until': '2020-01-01T00:00' },
+        'Make it',
+        'Good until',
+        /in the future/,
+      ],
       ['/console/developers', 'Make a key', { Name: 'x'.repeat(300) }, 'Make it', 'Name', /characters at most/],
       ['/console/developers', 'Kept for (days)', { Recordings: '-3' }, 'Save', 'Recordings', /Recordings must be/],
     ]
     for (const form of forms) await refuses(t, page, url, form)
     t.same(await seriousFindings(page), [])
+    const key = formIn(page, 'Make a key')
+    await key.getByLabel('Name').fill('Nothing')
+    await key.getByLabel('Read').uncheck()
+    await key.getByRole('button', { name: 'Make it' }).click()
+    await key.getByText('Choose what the key may do.').waitFor()
+    await page.goto(`${url}/console/calls/${newId()}`)
+    await page.getByText('There is no such thing here').waitFor()
   })
 
   await t.test('what is saved is said, stays, and the focus where it was', async (t) => {
