@@ -20,7 +20,8 @@ export type FileRun = {
 const mostSeconds = 300
 /** Ms after which a process that did not even do that is killed. */
 const killAfter = (mostSeconds + 30) * 1000
-const lower = 5
+/** Niceness: enough to come second, and not so much that a busy machine keeps it from its own deadlines. */
+const lower = 2
 
 const root = path.resolve(import.meta.dirname, '..')
 /** Every file is a process that compiles mostly the same modules. */
