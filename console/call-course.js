@@ -71,12 +71,29 @@ export function lengthOf(turns, { recorded, duration, diagnostics }) {
 }
 
 /**
+ * What came after the end, as receivers that are told of it: it stands at the end, and says how much later it was.
+ * @param {Mark} mark
+ * @param {number} length
+ * @returns {Mark}
+ */
+const withinCall = (mark, length) =>
+  mark.from < length
+    ? mark
+    : {
+        ...mark,
+        from: length - instant,
+        to: length,
+        title: `${mark.title} · ${(mark.from - length).toFixed(1)} s after the end`,
+      }
+
+/**
  * What stands below the waveforms, each with its own kind of thing. Those without any are left out.
  * @param {readonly CourseTurn[]} turns
  * @param {Diagnostics | null} diagnostics
+ * @param {number} length seconds
  * @returns {Lane[]}
  */
-export function lanesOf(turns, diagnostics) {
+export function lanesOf(turns, diagnostics, length) {
   const since = Date.parse(diagnostics?.startedAt ?? diagnostics?.createdAt ?? '')
   const at = (/** @type {string} */ time) => (Date.parse(time) - since) / 1000
   const saidBy = (/** @type {string} */ name) => ({
@@ -104,7 +121,9 @@ export function lanesOf(turns, diagnostics) {
     },
     ...(diagnostics ? toldLanes(diagnostics, at) : []),
   ]
-  return lanes.filter(({ marks }) => marks.length > 0)
+  return lanes
+    .filter(({ marks }) => marks.length > 0)
+    .map(({ name, marks }) => ({ name, marks: marks.map((mark) => withinCall(mark, length)) }))
 }
 
 /** @param {CourseTurn} turn @returns {Mark[]} */

@@ -16,7 +16,7 @@ import { Waveform } from './waveform.js'
 export function TimeAxis({ whole: { call, diagnostics, peaks }, turns, player }) {
   const length = lengthOf(turns, { recorded: peaks && peaks.durationMs / 1000, duration: call.duration, diagnostics })
   const axis = useAxisRange(length, player)
-  const lanes = useMemo(() => lanesOf(turns, diagnostics), [turns, diagnostics])
+  const lanes = useMemo(() => lanesOf(turns, diagnostics, length), [turns, diagnostics, length])
   const { time, playAt, seek } = player
   const chosen = peaks ? playAt : seek
   useAxisKeys(peaks ? player : null, axis)

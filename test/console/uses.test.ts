@@ -298,6 +298,9 @@ async function isSmooth(t: Test, page: Page, address: string): Promise<void> {
   t.ok(whole.requests < 40 && whole.bytes < 8_000_000, `${whole.requests} requests, ${whole.bytes} bytes`)
 
   const axis = page.getByRole('region', { name: 'Time axis' })
+  const told = axis.getByRole('group', { name: 'Webhooks' }).getByRole('button').last()
+  t.match(await told.getAttribute('title'), /^1[23]\d here/, 'what came after the end stands at the end')
+  t.equal(await told.getAttribute('class'), 'mark bad', 'of many the gravest shows')
   const drawn = () => page.evaluate("document.querySelector('.waveform canvas').toDataURL()")
   const all = await drawn()
   for (let closer = 0; closer < 9; closer++) await axis.getByRole('button', { name: 'Look closer' }).click()

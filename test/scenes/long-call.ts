@@ -8,7 +8,7 @@ import { insertCall, newId } from './seeded-api.ts'
 
 /** Ms. */
 const length = 4 * 3_600_000
-/** A word is said every 2.88 s; a tool is asked at every tenth, and receivers are told of each. */
+/** A word is said every 2.88 s; a tool is asked at every tenth, and receivers are told of it, ten minutes longer. */
 export const longTurns = 5_000
 const [steps, tools] = [12_000, 400]
 
@@ -44,8 +44,9 @@ export async function insertLongCall({ sql, own, database, clock }: Scene, subsc
     from generate_series(0, ${steps - 1}::integer) n`
   await sql`
     insert into deliveries (id, account_id, subscription_id, call_id, event_type, body, status, event_at, delivered_at)
-    select gen_random_uuid()::text, ${own.id}, ${subscriptionId}, ${callId}, 'call.transcript', '{}', 'delivered', at, at + interval '80 milliseconds'
-    from (select ${startedAt}::timestamptz + n * interval '4 seconds' as at from generate_series(0, 2999) n) told`
+    select gen_random_uuid()::text, ${own.id}, ${subscriptionId}, ${callId}, 'call.transcript', '{}',
+      case n when 2999 then 'exhausted' else 'delivered' end, at, case when n < 2999 then at + interval '80 milliseconds' end
+    from (select n, ${startedAt}::timestamptz + n * interval '5 seconds' as at from generate_series(0, 2999) n) told`
   const folder = path.join(database.dataDir, 'recordings', own.id)
   const values = Array.from({ length: (length / 1000) * peaksPerSecond * 2 }, (_, at) => (at * 7919) % 20_000)
   await mkdir(folder, { recursive: true })
