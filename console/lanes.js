@@ -17,7 +17,7 @@ const tones = ['plain', 'good', 'warn', 'bad']
  * @param {readonly Mark[]} marks in their order
  * @param {import('./waveform.js').Range} range
  */
-export function shownOf(marks, { from, to }) {
+function shownOf(marks, { from, to }) {
   const place = (/** @type {number} */ time) => ((Math.min(Math.max(time, from), to) - from) / (to - from)) * 100
   /** @type {ShownMark[]} */
   const shown = []
