@@ -4,7 +4,6 @@ import { isCaptureWanted } from './standing-captures.ts'
 import type { Json } from '../model/json.ts'
 import type { AccountId, CallId, NodeId } from '../model/ids.ts'
 import { inTime } from './in-time.ts'
-import { relaxCommit } from './relaxed-commit.ts'
 import { leaseLength, nothingSeen, type NodeSightings } from './nodes.ts'
 import type { Sql, Transaction } from './sql.ts'
 
@@ -27,9 +26,6 @@ export type LoggedStep = {
 /**
  * Makes `nodeId` the owner, with a higher epoch, unless another node that is alive has it. Null: it is another's, finished or unknown.
  * Claiming a call that is already this node's own raises the epoch too: the former actor is fenced.
- *
- * A claim of calls that only waited does not wait for the disk: nobody runs them, nothing is done for them before their first step, and the disk has the
- * claim with that. Where it is lost with the server's memory, that step is fenced.
  */
 export async function claimCall(
   sql: Sql,
@@ -40,7 +36,8 @@ export async function claimCall(
   const from: ReturnType<Sql> = sql`select ${callId}::text as id`
   const [claimed] = await claimFrom(sql, { from, nodeId, seen }, sql`true`)
   if (!claimed) return null
-  return claimOf(claimed)
+  const { id: _, ...claim } = claimed
+  return claim
 }
 
 /** The same as claimCall, of many at once. What somebody else holds just now is not among them, nor waited for. */
@@ -73,16 +70,8 @@ async function claimMany(
   const from: ReturnType<Sql> = sql`
     select id from calls where id = any(${[...callIds]}::text[]) order by id for no key update skip locked`
   const claims = await claimFrom(sql, { from, ...claiming }, condition)
-  return new Map(claims.map((claimed) => [claimed.id, claimOf(claimed)]))
+  return new Map(claims.map(({ id, ...claim }) => [id, claim]))
 }
-
-const claimOf = ({ accountId, epoch, version, snapshot, leftFor }: Claim): Claim => ({
-  accountId,
-  epoch,
-  version,
-  snapshot,
-  leftFor,
-})
 
 /** `from`: a query for the ids of those that may be claimed. */
 function claimFrom(
@@ -96,13 +85,11 @@ function claimFrom(
         (select lease_until - ${leaseLength}::int * interval '1 ms' from nodes
           where nodes.id = calls.owner and isfinite(lease_until)),
         (select max(at) from call_events where call_id = calls.id))) * 1000)::float8 end as left_for
-      from calls where id = any(array(select id from asked))
-    ), claimed as (
+      from calls where id = any(array(select id from asked)))
     update calls set owner = ${nodeId}, epoch = epoch + 1 from former
     where calls.id = former.id and not finished and ${condition}
       and (owner is null or owner = ${nodeId} or not ${ownerIsAlive(sql, seen)}) and ${inTime(sql)}
-    returning calls.id, account_id, epoch, version, snapshot, left_for)
-    select claimed.*, case when (select bool_and(left_for is null) from claimed) then ${relaxCommit(sql)} end as relaxed from claimed`
+    returning calls.id, account_id, epoch, version, snapshot, left_for`
 }
 
 /** Of those that are not over. Null for `owner`: nobody that is alive has it. */

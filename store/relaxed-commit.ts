@@ -8,7 +8,5 @@ import type { Sql, Transaction } from './sql.ts'
  * A first part of a `with`, named `relaxed`, one row: the statement reads it, and the transaction that it stands in commits without a flush. It must write
  * nothing else.
  */
-export const relaxedCommit = (sql: Sql | Transaction) => sql`relaxed as materialized (select ${relaxCommit(sql)})`
-
-/** A value; where it is evaluated, the transaction commits without a flush. */
-export const relaxCommit = (sql: Sql | Transaction) => sql`set_config('synchronous_commit', 'off', true)`
+export const relaxedCommit = (sql: Sql | Transaction) =>
+  sql`relaxed as materialized (select set_config('synchronous_commit', 'off', true))`

@@ -1,7 +1,6 @@
 /** Which commits do not wait for the disk. */
 import t, { test } from 'tap'
 import { createApiKey, createKeyLookup } from '../../store/api-keys.ts'
-import { claimCalls } from '../../store/call-steps.ts'
 import { claimJobs, finishJobs, insertJob, retryJob } from '../../store/jobs.ts'
 import { renewLease } from '../../store/nodes.ts'
 import type { Sql } from '../../store/sql.ts'
@@ -62,30 +61,4 @@ test('the claim of a job and its end are written without waiting for the disk, t
   t.same(await told(), ['off', 'on'])
   t.same(await finishJobs(sql, [job.id]), new Set([job.id]))
   t.same(await told(), ['off', 'on', 'off'])
-})
-
-test('the claim of calls that only waited does not wait for the disk, that of calls which a node had does', async (t) => {
-  const { sql } = await opened
-  const { accountId, workerId } = await createTenant(sql, { slug: newId() })
-  const dead = newId<'node'>()
-  const insert = async (owner: string | null) => {
-    const id = newId<'call'>()
-    const call = { id, accountId, workerId, owner, sessionId: id, direction: 'inbound', transport: 'webrtc' }
-    await sql`insert into calls ${sql({ ...call, progress: 'ringing', snapshot: sql.json({}), createdAt: 1_000 })}`
-    return id
-  }
-  const [waits, waitsToo, left] = [await insert(null), await insert(null), await insert(dead)]
-  // What is said at the end of a transaction, when the claim has decided.
-  await sql`create table commits_of_calls (seq int generated always as identity, setting text)`
-  await sql.unsafe(`
-    create function tell_commit() returns trigger language plpgsql as $$
-      begin insert into commits_of_calls (setting) values (current_setting('synchronous_commit')); return null; end $$;
-    create constraint trigger tell_commit after update on calls deferrable initially deferred for each row execute function tell_commit();`)
-  const told = async () =>
-    (await sql`select setting from commits_of_calls order by seq`).map((row) => String(row['setting']))
-  const nodeId = newId<'node'>()
-  t.same([...(await claimCalls(sql, [waits], nodeId)).keys()], [waits])
-  t.same(await told(), ['off'])
-  t.same(new Set((await claimCalls(sql, [waitsToo, left], nodeId)).keys()), new Set([waitsToo, left]))
-  t.same(await told(), ['off', 'on', 'on'])
 })
