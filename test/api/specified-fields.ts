@@ -390,6 +390,7 @@ export const specifiedQueries: Readonly<Record<string, readonly string[]>> = {
 
 export const additiveQueries: Readonly<Record<string, readonly string[]>> = {
   [`get ${phoneCall}/audio/url`]: ['format'],
+  [`get ${phoneCall}/transcript`]: ['fromTurn'],
 }
 
 /** What this service adds to the endpoints of the contract. */
