@@ -4,6 +4,7 @@
  */
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { readdir, stat } from 'node:fs/promises'
 import net from 'node:net'
 import path from 'node:path'
 import { test, type Test } from 'tap'
@@ -81,6 +82,14 @@ async function talks(page: BrowserPage): Promise<void> {
   })
 }
 
+/** Its recording has sound on the disk: what the first seconds may lose with a process is not asked here. */
+async function isBegun(dataDir: string, callId: CallId): Promise<boolean> {
+  const names = await readdir(dataDir, { recursive: true })
+  const files = names.filter((name) => name.includes(callId) && name.endsWith('.wav'))
+  const sizes = await Promise.all(files.map(async (name) => (await stat(path.join(dataDir, name))).size))
+  return sizes.some((size) => size > 16_000)
+}
+
 for (const browser of browsers())
   for (const withActor of [false, true])
     test(
@@ -122,6 +131,7 @@ for (const browser of browsers())
           )
         }
         await talks(page)
+        await until(() => isBegun(dataDir, session.callId))
 
         address.leadTo(stays)
         const killedAt = performance.now()
