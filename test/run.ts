@@ -63,10 +63,12 @@ const named = given.filter((word) => word !== '--fast')
 const isWhole = given.length === 0
 const cwd = path.resolve(import.meta.dirname, '..')
 /** A folder stands for all that is in it. */
-const patterns = named.flatMap((name) => (name.endsWith('.ts') ? [name] : [`${name}/**/*.test.ts`]))
-const wanted = globSync(patterns, { cwd }).toSorted()
-const files = isFast ? fastTests() : isWhole ? allTests() : wanted
-if (files.length === 0) console.log(`there is no such test: ${named.join(' ')}`)
+const foundBy = (name: string): string[] =>
+  globSync(name.endsWith('.ts') ? name : `${name}/**/*.test.ts`, { cwd }).toSorted()
+const wanted = new Map(named.map((name) => [name, foundBy(name)]))
+const files = isFast ? fastTests() : isWhole ? allTests() : [...new Set([...wanted.values()].flat())]
+const unknown = named.filter((name) => wanted.get(name)?.length === 0)
+for (const name of unknown) console.log(`there is no such test: ${name}`)
 
 const first = await runAll(files, isFast ? fast : isWhole ? usual : threeOfAny)
 const failed = tellFailed(first)
@@ -77,6 +79,6 @@ if (again) {
   for (const file of failed.filter((one) => !left.includes(one)))
     console.log(`Failed beside others and passed alone: ${file}`)
 }
-const failures = sumOf(again ?? first, 'fail') + (files.length === 0 ? 1 : 0)
+const failures = sumOf(again ?? first, 'fail') + unknown.length
 console.log(`${sumOf(first, 'pass')} passed, ${failures} failed, ${sumOf(first, 'skip')} skipped`)
 process.exitCode = failures > 0 ? 1 : 0
