@@ -1,8 +1,7 @@
 /** Owns the applications that may act for users of the account: who allowed them what, and how that is taken back. */
 import { h } from 'preact'
-import { useState } from 'preact/hooks'
 import { ask } from './ask.js'
-import { Confirm } from './confirm.js'
+import { AskedButton } from './confirm.js'
 import { longTimeOf, timeOf, wordsOf } from './format.js'
 import { Empty, Failure, Loading, Table, Text } from './parts.js'
 import { useHere } from './session.js'
@@ -50,7 +49,6 @@ function Found({ grants, changed }) {
 /** @param {{ grant: OAuthGrant, changed: () => void }} props */
 function Row({ grant, changed }) {
   const { api, isOwner } = useHere()
-  const [isAsked, setAsked] = useState(false)
   const { id, clientName, redirectHost, userName, userEmail, scopes, workerName, createdAt, lastUsedAt } = grant
   return h('tr', null, [
     h('td', { 'data-label': 'Application' }, [
@@ -68,22 +66,13 @@ function Row({ grant, changed }) {
     h('td', { class: 'number' }, [
       isOwner &&
         h(
-          'button',
+          AskedButton,
           {
-            type: 'button',
+            label: 'Stop',
             class: 'quiet small',
-            onClick: () => setAsked(true),
-            'aria-label': `Stop ${clientName} of ${userEmail}`,
-          },
-          'Stop',
-        ),
-      isAsked &&
-        h(
-          Confirm,
-          {
+            name: `Stop ${clientName} of ${userEmail}`,
             title: `Stop ${clientName}?`,
             action: 'Stop it',
-            close: () => setAsked(false),
             run: async () => {
               await ask(`${api}/grants/${encodeURIComponent(id)}`, { method: 'DELETE' })
               changed()

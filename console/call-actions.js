@@ -2,7 +2,7 @@
 import { h } from 'preact'
 import { useState } from 'preact/hooks'
 import { ask } from './ask.js'
-import { Confirm } from './confirm.js'
+import { AskedButton } from './confirm.js'
 import { Failure } from './parts.js'
 import { go, home } from './router.js'
 import { useHere } from './session.js'
@@ -30,7 +30,6 @@ function saveTranscript(turns, id) {
 export function CallActions({ whole: { call, peaks }, turns, address, reload }) {
   const { mayChange } = useHere()
   const [error, setError] = useState(/** @type {Error | null} */ (null))
-  const [isDeleting, setDeleting] = useState(false)
   /** @param {() => Promise<unknown>} action */
   const run = (action) => () => {
     setError(null)
@@ -70,15 +69,14 @@ export function CallActions({ whole: { call, peaks }, turns, address, reload }) 
         'Read again',
         run(() => ask(`${address}/post-processing`, { method: 'POST' })),
       ),
-    mayChange && isOver && button('Delete', () => setDeleting(true), 'danger'),
-    error && h(Failure, { error }),
-    isDeleting &&
+    mayChange &&
+      isOver &&
       h(
-        Confirm,
+        AskedButton,
         {
+          label: 'Delete',
           title: 'Delete this call?',
           action: 'Delete it',
-          close: () => setDeleting(false),
           run: async () => {
             await ask(address, { method: 'DELETE' })
             go(`${home}/calls`)
@@ -86,5 +84,6 @@ export function CallActions({ whole: { call, peaks }, turns, address, reload }) 
         },
         'Its transcript, its recording and all that was learned go for good. What receivers were told stays with them.',
       ),
+    error && h(Failure, { error }),
   ])
 }

@@ -4,10 +4,27 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { Failure } from './parts.js'
 
 /**
- * Closes by itself when it is done.
- * @param {{ title: string, action: string, children?: import('preact').ComponentChildren, run: () => Promise<unknown>, close: () => void }} props
+ * @typedef {object} Question
+ * @property {string} title
+ * @property {string} action
+ * @property {import('preact').ComponentChildren} [children]
+ * @property {() => Promise<unknown>} run
  */
-export function Confirm({ title, action, children, run, close }) {
+
+/**
+ * A button that asks before it does anything.
+ * @param {Question & { label: string, class?: string, name?: string }} props name: for those who do not see what it stands beside
+ */
+export function AskedButton({ label, class: kind = 'danger', name, ...question }) {
+  const [isAsked, setAsked] = useState(false)
+  return [
+    h('button', { type: 'button', class: kind, onClick: () => setAsked(true), 'aria-label': name }, label),
+    isAsked && h(Confirm, { ...question, close: () => setAsked(false) }),
+  ]
+}
+
+/** Closes by itself when it is done. @param {Question & { close: () => void }} props */
+function Confirm({ title, action, children, run, close }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null))
   const [state, setState] = useState(
     /** @type {{ isRunning: boolean, error: Error | null }} */ ({ isRunning: false, error: null }),

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import { ask } from './ask.js'
 import { Limits } from './account-limits.js'
 import { Applications } from './applications.js'
-import { Confirm } from './confirm.js'
+import { AskedButton } from './confirm.js'
 import { longTimeOf, timeOf } from './format.js'
 import { Form } from './form.js'
 import { Badge, Empty, Fact, Facts, Failure, Loading, PageFrame, Table, Text } from './parts.js'
@@ -121,7 +121,6 @@ function stateOf({ revokedAt, expiresAt }) {
 /** @param {{ apiKey: ApiKey, changed: () => void, isOwner: boolean }} props */
 function KeyRow({ apiKey, changed, isOwner }) {
   const { api } = useHere()
-  const [isAsked, setAsked] = useState(false)
   const [tone, words] = stateOf(apiKey)
   return h('tr', null, [
     h('td', { 'data-label': 'Name' }, h(Text, null, apiKey.name)),
@@ -137,22 +136,13 @@ function KeyRow({ apiKey, changed, isOwner }) {
       isOwner &&
         words === 'good' &&
         h(
-          'button',
+          AskedButton,
           {
-            type: 'button',
+            label: 'Revoke',
             class: 'quiet small',
-            onClick: () => setAsked(true),
-            'aria-label': `Revoke ${apiKey.name}`,
-          },
-          'Revoke',
-        ),
-      isAsked &&
-        h(
-          Confirm,
-          {
+            name: `Revoke ${apiKey.name}`,
             title: `Revoke ${apiKey.name}?`,
             action: 'Revoke it',
-            close: () => setAsked(false),
             run: async () => {
               await ask(`${api}/api-keys/${apiKey.id}`, { method: 'DELETE' })
               changed()

@@ -1,8 +1,7 @@
 /** Owns one document: its text, whether it is used and by whom. */
 import { h } from 'preact'
-import { useState } from 'preact/hooks'
 import { ask } from './ask.js'
-import { Confirm } from './confirm.js'
+import { AskedButton } from './confirm.js'
 import { longTimeOf } from './format.js'
 import { Form } from './form.js'
 import { Badge, Failure, Loading, PageFrame, Text } from './parts.js'
@@ -22,7 +21,6 @@ export function DocumentPage({ id }) {
   const { value, error, reload } = useLoaded(address)
   const document = /** @type {Document | null} */ (value)
   const workers = useWorkers()
-  const [isDeleting, setDeleting] = useState(false)
   if (document === null)
     return h(PageFrame, { title: 'Document' }, error ? h(Failure, { error, retry: reload }) : h(Loading, null))
   const isWritten = writtenTypes.includes(document.type)
@@ -42,7 +40,20 @@ export function DocumentPage({ id }) {
       ],
       actions: [
         h(Link, { href: `${home}/documents`, class: 'button quiet' }, 'All documents'),
-        mayChange && h('button', { type: 'button', class: 'danger', onClick: () => setDeleting(true) }, 'Delete'),
+        mayChange &&
+          h(
+            AskedButton,
+            {
+              label: 'Delete',
+              title: 'Delete this document?',
+              action: 'Delete it',
+              run: async () => {
+                await ask(address, { method: 'DELETE' })
+                go(`${home}/documents`)
+              },
+            },
+            'Workers know nothing of it any more.',
+          ),
       ],
     },
     [
@@ -59,20 +70,6 @@ export function DocumentPage({ id }) {
           h('summary', null, h('h2', null, 'What was read of it')),
           h('p', { class: 'words' }, h(Text, null, document.text.slice(0, 50_000))),
         ]),
-      isDeleting &&
-        h(
-          Confirm,
-          {
-            title: 'Delete this document?',
-            action: 'Delete it',
-            close: () => setDeleting(false),
-            run: async () => {
-              await ask(address, { method: 'DELETE' })
-              go(`${home}/documents`)
-            },
-          },
-          'Workers know nothing of it any more.',
-        ),
     ],
   )
 }

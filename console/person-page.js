@@ -1,8 +1,7 @@
 /** Owns one person: what is stored, and that all of it can be erased. */
 import { h } from 'preact'
-import { useState } from 'preact/hooks'
 import { ask } from './ask.js'
-import { Confirm } from './confirm.js'
+import { AskedButton } from './confirm.js'
 import { longTimeOf } from './format.js'
 import { Form } from './form.js'
 import { Failure, Loading, PageFrame } from './parts.js'
@@ -30,7 +29,6 @@ export function PersonPage({ id }) {
   const address = `${api}/persons/${id}`
   const { value, error, reload } = useLoaded(address)
   const person = /** @type {Person | null} */ (value)
-  const [isErasing, setErasing] = useState(false)
   if (person === null)
     return h(PageFrame, { title: 'Person' }, error ? h(Failure, { error, retry: reload }) : h(Loading, null))
   const save = async (/** @type {import('./form.js').Filled} */ { fields: { notes = '', ...fields } }) => {
@@ -45,7 +43,20 @@ export function PersonPage({ id }) {
       lead: `${person.type.replace('phone_', '')}, stored ${longTimeOf(person.createdAt)}`,
       actions: [
         h(Link, { href: `${home}/persons`, class: 'button quiet' }, 'All persons'),
-        mayChange && h('button', { type: 'button', class: 'danger', onClick: () => setErasing(true) }, 'Erase'),
+        mayChange &&
+          h(
+            AskedButton,
+            {
+              label: 'Erase',
+              title: 'Erase this person?',
+              action: 'Erase everything',
+              run: async () => {
+                await ask(`${address}/erase`, { method: 'POST' })
+                go(`${home}/persons`)
+              },
+            },
+            'Everything by which the person can be known goes for good: what is stored here, and their words, numbers and recordings in all calls.',
+          ),
       ],
     },
     [
@@ -63,20 +74,6 @@ export function PersonPage({ id }) {
           save,
         }),
       ),
-      isErasing &&
-        h(
-          Confirm,
-          {
-            title: 'Erase this person?',
-            action: 'Erase everything',
-            close: () => setErasing(false),
-            run: async () => {
-              await ask(`${address}/erase`, { method: 'POST' })
-              go(`${home}/persons`)
-            },
-          },
-          'Everything by which the person can be known goes for good: what is stored here, and their words, numbers and recordings in all calls.',
-        ),
     ],
   )
 }

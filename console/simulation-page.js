@@ -2,7 +2,7 @@
 import { h } from 'preact'
 import { useState } from 'preact/hooks'
 import { ask } from './ask.js'
-import { Confirm } from './confirm.js'
+import { AskedButton } from './confirm.js'
 import { longTimeOf, msOf } from './format.js'
 import { measureWords } from './measure-words.js'
 import { Badge, Failure, Loading, PageFrame, Table, Text } from './parts.js'
@@ -21,7 +21,6 @@ export function SimulationPage({ id }) {
   const address = `${api}/simulations/${id}`
   const { value, error, reload } = useLoaded(address)
   const simulation = /** @type {Simulation | null} */ (value)
-  const [isDeleting, setDeleting] = useState(false)
   if (simulation === null)
     return h(PageFrame, { title: 'Simulation' }, error ? h(Failure, { error, retry: reload }) : h(Loading, null))
   const [tone, words] = resultOf(simulation)
@@ -32,28 +31,23 @@ export function SimulationPage({ id }) {
       lead: [h(Badge, { tone }, words), ' ', h(Text, null, simulation.target), `, ${seedsOf(simulation.seeds)}`],
       actions: [
         h(Link, { href: `${home}/simulations`, class: 'button quiet' }, 'All simulations'),
-        mayChange && h('button', { type: 'button', class: 'danger', onClick: () => setDeleting(true) }, 'Delete'),
+        mayChange &&
+          h(
+            AskedButton,
+            {
+              label: 'Delete',
+              title: 'Delete these results?',
+              action: 'Delete them',
+              run: async () => {
+                await ask(address, { method: 'DELETE' })
+                go(`${home}/simulations`)
+              },
+            },
+            'The calls that were made stay.',
+          ),
       ],
     },
-    [
-      h(Scenarios, { simulation }),
-      h(Runs, { simulation }),
-      h(Measures, { simulation }),
-      isDeleting &&
-        h(
-          Confirm,
-          {
-            title: 'Delete these results?',
-            action: 'Delete them',
-            close: () => setDeleting(false),
-            run: async () => {
-              await ask(address, { method: 'DELETE' })
-              go(`${home}/simulations`)
-            },
-          },
-          'The calls that were made stay.',
-        ),
-    ],
+    [h(Scenarios, { simulation }), h(Runs, { simulation }), h(Measures, { simulation })],
   )
 }
 

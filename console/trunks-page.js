@@ -2,7 +2,7 @@
 import { h } from 'preact'
 import { useState } from 'preact/hooks'
 import { ask } from './ask.js'
-import { Confirm } from './confirm.js'
+import { AskedButton } from './confirm.js'
 import { Cursors, pageAddress } from './cursors.js'
 import { longTimeOf, timeOf, wordsOf } from './format.js'
 import { Form } from './form.js'
@@ -61,7 +61,6 @@ function TrunkCard({ trunk, changed }) {
   const { value, error } = useLoaded(`${api}/trunks/${trunk.id}/state`, { every: 10_000 })
   const state = /** @type {import('./answers').TrunkState | null} */ (value)
   const [failure, setFailure] = useState(/** @type {Error | null} */ (null))
-  const [isDeleting, setDeleting] = useState(false)
   const toggle = () =>
     ask(`${api}/trunks/${trunk.id}`, { method: 'PATCH', json: { isActive: !trunk.isActive } }).then(changed, setFailure)
   return h('section', { class: 'card', 'aria-label': trunk.name }, [
@@ -76,30 +75,21 @@ function TrunkCard({ trunk, changed }) {
         ),
       mayChange &&
         h(
-          'button',
+          AskedButton,
           {
-            type: 'button',
+            label: 'Delete',
             class: 'danger small',
-            'aria-label': `Delete ${trunk.name}`,
-            onClick: () => setDeleting(true),
+            name: `Delete ${trunk.name}`,
+            title: `Delete ${trunk.name}?`,
+            action: 'Delete it',
+            run: async () => {
+              await ask(`${api}/trunks/${trunk.id}`, { method: 'DELETE' })
+              changed()
+            },
           },
-          'Delete',
+          'No call comes or goes over it any more, and its registration ends.',
         ),
     ]),
-    isDeleting &&
-      h(
-        Confirm,
-        {
-          title: `Delete ${trunk.name}?`,
-          action: 'Delete it',
-          close: () => setDeleting(false),
-          run: async () => {
-            await ask(`${api}/trunks/${trunk.id}`, { method: 'DELETE' })
-            changed()
-          },
-        },
-        'No call comes or goes over it any more, and its registration ends.',
-      ),
     h(Failure, { error: error ?? failure }),
     h('p', { class: 'soft' }, [wordsOf(trunk.direction), trunk.username && [', as ', h(Text, null, trunk.username)]]),
     state &&

@@ -2,7 +2,7 @@
 import { h } from 'preact'
 import { useState } from 'preact/hooks'
 import { ask } from './ask.js'
-import { Confirm } from './confirm.js'
+import { AskedButton } from './confirm.js'
 import { longTimeOf, timeOf } from './format.js'
 import { Form } from './form.js'
 import { Choice, Failure, Loading, PageFrame, Table, Text } from './parts.js'
@@ -81,7 +81,6 @@ export function UsersPage() {
 function Row({ user, changed }) {
   const { api, isOwner, session } = useHere()
   const { error, run } = useAction()
-  const [isAsked, setAsked] = useState(false)
   const give = (/** @type {string} */ role) =>
     run(async () => {
       await ask(`${api}/users/${user.id}`, { method: 'PATCH', json: { role } })
@@ -107,17 +106,13 @@ function Row({ user, changed }) {
     h('td', { class: 'number' }, [
       isOwner &&
         h(
-          'button',
-          { type: 'button', class: 'quiet small', onClick: () => setAsked(true), 'aria-label': `Remove ${user.email}` },
-          'Remove',
-        ),
-      isAsked &&
-        h(
-          Confirm,
+          AskedButton,
           {
+            label: 'Remove',
+            class: 'quiet small',
+            name: `Remove ${user.email}`,
             title: `Remove ${user.email}?`,
             action: 'Remove',
-            close: () => setAsked(false),
             run: async () => {
               await ask(`${api}/users/${user.id}`, { method: 'DELETE' })
               changed()

@@ -1,8 +1,7 @@
 /** Owns one webhook subscription: whether it works, and every delivery with its attempts. */
 import { h } from 'preact'
-import { useState } from 'preact/hooks'
 import { ask } from './ask.js'
-import { Confirm } from './confirm.js'
+import { AskedButton } from './confirm.js'
 import { Cursors, pageAddress } from './cursors.js'
 import { longTimeOf, msOf, timeOf } from './format.js'
 import { Badge, Choice, Empty, Fact, Facts, Failure, Field, Loading, PageFrame, Table, Text } from './parts.js'
@@ -58,7 +57,6 @@ export function WebhookPage({ id }) {
 function Actions({ subscription, address, reload }) {
   const { mayChange } = useHere()
   const { isRunning, error, done, run } = useAction()
-  const [isDeleting, setDeleting] = useState(false)
   if (!mayChange) return null
   const test = async () => {
     const answer = /** @type {{ delivered: boolean, statusCode?: number, error?: string }} */ (
@@ -78,23 +76,21 @@ function Actions({ subscription, address, reload }) {
       { type: 'button', class: 'quiet', disabled: isRunning, onClick: () => run(change) },
       subscription.enabled ? 'Switch off' : 'Switch on',
     ),
-    h('button', { type: 'button', class: 'danger', onClick: () => setDeleting(true) }, 'Delete'),
+    h(
+      AskedButton,
+      {
+        label: 'Delete',
+        title: 'Delete this subscription?',
+        action: 'Delete it',
+        run: async () => {
+          await ask(address, { method: 'DELETE' })
+          go(`${home}/webhooks`)
+        },
+      },
+      'Its receiver is told of nothing any more, and its deliveries are forgotten.',
+    ),
     done !== null && h('span', { class: 'done', role: 'status' }, done),
     h(Failure, { error }),
-    isDeleting &&
-      h(
-        Confirm,
-        {
-          title: 'Delete this subscription?',
-          action: 'Delete it',
-          close: () => setDeleting(false),
-          run: async () => {
-            await ask(address, { method: 'DELETE' })
-            go(`${home}/webhooks`)
-          },
-        },
-        'Its receiver is told of nothing any more, and its deliveries are forgotten.',
-      ),
   ]
 }
 

@@ -1,8 +1,7 @@
 /** Owns the settings of a worker: those that are changed often as fields, all of them as the JSON that the API has. */
 import { h } from 'preact'
-import { useState } from 'preact/hooks'
 import { ask } from './ask.js'
-import { Confirm } from './confirm.js'
+import { AskedButton } from './confirm.js'
 import { Form } from './form.js'
 import { Failure, Loading } from './parts.js'
 import { go, home } from './router.js'
@@ -27,7 +26,6 @@ export function WorkerSettings({ worker, reload }) {
   const address = `${api}/workers/${worker.id}`
   const loaded = useLoaded(`${address}/config`)
   const config = /** @type {WorkerConfig | null} */ (loaded.value)
-  const [isDeleting, setDeleting] = useState(false)
   const save = async (/** @type {unknown} */ json) => {
     await ask(address, { method: 'PATCH', json })
     forgetWorkers(api)
@@ -58,22 +56,20 @@ export function WorkerSettings({ worker, reload }) {
       h(
         'div',
         { class: 'actions' },
-        h('button', { type: 'button', class: 'danger', onClick: () => setDeleting(true) }, 'Delete this worker'),
-      ),
-    isDeleting &&
-      h(
-        Confirm,
-        {
-          title: `Delete ${worker.name}?`,
-          action: 'Delete it',
-          close: () => setDeleting(false),
-          run: async () => {
-            await ask(address, { method: 'DELETE' })
-            forgetWorkers(api)
-            go(`${home}/workers`)
+        h(
+          AskedButton,
+          {
+            label: 'Delete this worker',
+            title: `Delete ${worker.name}?`,
+            action: 'Delete it',
+            run: async () => {
+              await ask(address, { method: 'DELETE' })
+              forgetWorkers(api)
+              go(`${home}/workers`)
+            },
           },
-        },
-        'Its calls and documents stay; nobody answers under its number any more.',
+          'Its calls and documents stay; nobody answers under its number any more.',
+        ),
       ),
   ]
 }
