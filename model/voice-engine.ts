@@ -147,6 +147,11 @@ export type EngineSession = {
   /** Somebody of the account tells it this, besides its instructions: it counts from its next turn on, and the caller hears nothing of it. */
   whisper(text: string): void
   /**
+   * This was said in the call before the session began, and is only known now: a former process had kept it. It counts from the next turn on; nobody
+   * answers it.
+   */
+  recall(said: Said): void
+  /**
    * The line is closed: what it brought is all, and the agent says nothing more. Resolves when the final text of what the caller was saying, and the
    * values that it established, have been told or will never be. Whoever waits bounds the wait. Idempotent; never rejects.
    */

@@ -5,6 +5,7 @@
 import type { CallWarning } from '../../model/call.ts'
 import { ExtractionError } from '../../model/extraction.ts'
 import type { Log } from '../../model/log.ts'
+import { inSpokenOrder } from '../../model/spoken-order.ts'
 import type { RecordingLack, RecordingStore } from '../../model/recording-store.ts'
 import type { CallFactsRow } from '../../store/call-rows.ts'
 import { findCallFacts, findCallsOver } from '../../store/call-steps.ts'
@@ -201,7 +202,7 @@ async function readTalk(sql: Sql, reads: Reads, { call, state }: CallOver): Prom
     language: hookAnswer.locale ?? request.locale ?? language,
     answeredAt: answeredAt ?? call.startedAt ?? 0,
     context,
-    turns: turns.map(({ turnIndex, role, text }) => ({ turn: turnIndex, role, text })),
+    turns: inSpokenOrder(turns).map(({ turnIndex, role, text }) => ({ turn: turnIndex, role, text })),
     dimensions,
     nextActions,
     script: turns.length === 0 ? null : await script(),

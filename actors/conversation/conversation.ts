@@ -7,6 +7,7 @@ import { deadline, goOn } from '../../model/deadline.ts'
 import type { LineFormats } from '../../model/frame.ts'
 import { isKeyEvent, type KeyEvent, type LegEvent, type SettledLine, type StartedRecording } from '../../model/leg.ts'
 import type { ToolResult } from '../../model/tool.ts'
+import type { Said } from '../../model/voice-engine.ts'
 import { beginTalking } from './begin-talking.ts'
 import type { Earlier } from './earlier.ts'
 import { goOnFrom } from './left-words.ts'
@@ -31,8 +32,8 @@ export type Conversation = {
   recordingPaused(isPaused: boolean): void
   /** The agent is told this, and the caller hears nothing of it. */
   whisper(text: string): void
-  /** A turn was written that is not of this talk: those to come have higher numbers. */
-  turnAdded(): void
+  /** A turn was written that was said before this talk: those to come have higher numbers, and the agent is told. */
+  turnFound(said: Said): void
   /** Of a tool that the engine called. */
   toolResult(id: string, name: string, result: ToolResult): void
   /** An answering machine has taken the call: it is left the script's message. Ends in `agent_finished`. */
@@ -59,8 +60,8 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
   const early = createSessionBacklog()
   /** The same. */
   const whispers: string[] = []
-  /** The same, of turns. */
-  let added = 0
+  /** The same. */
+  const found: Said[] = []
   /** Told before anybody asked: of a former actor's words. */
   let drained = -1
   const playedTo = (lastPlayedSeq: number): void => {
@@ -92,12 +93,17 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
   }
   /** Until this one has the line, who spoke before does. */
   const press = (event: KeyEvent): void => (talking?.line.press ?? start.earlier?.press ?? takeKey)(event)
+  const tellFound = (said: Said): void => {
+    talking?.turnLog.added(said)
+    talking?.session.recall(said)
+  }
   const begin = (formats: LineFormats, { waits, keeps, left }: Started): Promise<void> => {
     const earlier = start.earlier?.take(formats)
     const goingOn = left && !earlier ? goOnFrom(left, start) : null
     const firstSeq = earlier?.nextSeq ?? left?.nextSeq ?? 0
-    const from = { ...start, turns: start.turns + added, firstSeq, goingOn }
+    const from = { ...start, turns: start.turns, firstSeq, goingOn }
     talking = beginTalking(deps, { ...from, keys, takeKey, ...lineOf({ waits, keeps }) }, formats)
+    found.splice(0).forEach(tellFound)
     if (left) talking.played(Math.max(left.lastPlayedSeq, drained))
     if (waits) talking.session.expect(waits.kept)
     if (waits) void listens(deps, () => silenced)
@@ -161,7 +167,7 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
       if (talking) talking.session.whisper(text)
       else whispers.push(text)
     },
-    turnAdded: () => (talking ? talking.turnLog.added() : void added++),
+    turnFound: (said) => (talking ? tellFound(said) : void found.push(said)),
     toolResult(id, name, result) {
       // One that is silenced keeps it for the talk that takes its place.
       if (silenced) talking?.session.toolResult(id, name, result)

@@ -96,9 +96,9 @@ export function createDisclosure(deps: ConversationDeps, start: DisclosureStart)
     settles: () => null,
     written: nothing,
     recordingPaused: keys.paused,
-    // The call keeps it for the talk behind.
+    // The call keeps them for the talk behind.
     whisper: () => undefined,
-    turnAdded: () => undefined,
+    turnFound: () => undefined,
     toolResult: nothing,
     leaveMessage: () => Promise.resolve(),
     fallSilent,

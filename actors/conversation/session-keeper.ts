@@ -24,7 +24,7 @@ import { createSessionExpiry } from './session-expiry.ts'
 
 export type SessionKeeper = Pick<
   EngineSession,
-  'hear' | 'interrupt' | 'played' | 'dtmf' | 'typed' | 'toolResult' | 'whisper'
+  'hear' | 'interrupt' | 'played' | 'dtmf' | 'typed' | 'toolResult' | 'whisper' | 'recall'
 > & {
   /** What the caller said before there was a session. Asked for before `open`. */
   hearEarlier(frames: readonly Uint8Array[]): void
@@ -95,6 +95,8 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
   const backlog = createSessionBacklog()
   const closing = new AbortController()
   const whispers = [...(deps.config.whispers ?? [])]
+  /** No session has been told of it. */
+  const recalled: Said[] = []
   let current: { readonly session: EngineSession; readonly events: SessionEvents } | null = null
   let everOpened = false
   /** The line is closed: no other session takes the place of this one. */
@@ -142,6 +144,7 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
     everOpened = true
     current = { session, events }
     for (const text of whispers.slice(told)) session.whisper(text)
+    for (const said of recalled.splice(0)) session.recall(said)
     heard = 0
     since = clock.now() - backlog.behind() - expected * frameMs
     deps.opened()
@@ -223,6 +226,10 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
     whisper(text) {
       whispers.push(text)
       current?.session.whisper(text)
+    },
+    recall(said) {
+      if (current) current.session.recall(said)
+      else recalled.push(said)
     },
     interrupt: (item) => current?.session.interrupt(item),
     played: (itemId) => current?.session.played(itemId),

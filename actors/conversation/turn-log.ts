@@ -31,8 +31,8 @@ export type TurnLog = {
   showUser(words: CallerWords, now: number): void
   /** The agent's utterance has been committed, or was never heard. */
   forget(itemId: string): void
-  /** One that is not of this talk has the next number. */
-  added(): void
+  /** One that is not of this talk has the next number; it was said before all of this talk. */
+  added(said: Said): void
   /** What the engine wants to remember goes with the next turn. */
   remember(memory: Json): void
   memory(): Json
@@ -71,6 +71,8 @@ export function createTurnLog(deps: Deps): TurnLog {
   const hidden = new Map<string, { readonly text: string; readonly now: number }>()
   const pending = new Set<string>()
   const said: Said[] = [...deps.history]
+  /** So many of them were said before this talk. */
+  let before = said.length
   let cancel: Cancel | null = null
   /** In their order; null: nobody is being cut off. */
   let behindCut: (() => void)[] | null = null
@@ -85,11 +87,16 @@ export function createTurnLog(deps: Deps): TurnLog {
     const turn = { role: 'agent', text: storableText(text, maxText), confidence: null, source: deps.source } as const
     if (deps.tellsInterim) agent.show({ index, turn })
   }
+  const forgetOldest = (): void => {
+    if (said.length <= maxSaid) return
+    said.shift()
+    before = Math.max(0, before - 1)
+  }
   const write = (given: Turn): void => {
     const turn = { ...given, text: storableText(given.text, maxText) }
     turns++
     said.push({ role: turn.role, text: turn.text })
-    if (said.length > maxSaid) said.shift()
+    forgetOldest()
     post({ type: 'turn_committed', turn, memory })
   }
   /** Writes and shows, in order, what waits for nothing any more. */
@@ -166,7 +173,11 @@ export function createTurnLog(deps: Deps): TurnLog {
       hidden.delete(itemId)
       if (!waiting.some((held) => held.itemId === itemId)) order.forget(itemId)
     },
-    added: () => void turns++,
+    added(earlier) {
+      turns++
+      said.splice(before++, 0, earlier)
+      forgetOldest()
+    },
     remember: (newest) => behind(() => void (memory = newest)),
     memory: () => memory,
     awaitsText: order.awaitsText,

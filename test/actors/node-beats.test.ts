@@ -111,6 +111,9 @@ test('turns that a living node had only on its disk when another took its call a
     return (await said()).length === 5
   })
   t.same(await said(), ['zero', 'two, which its leg had kept', 'four', 'one', 'three'])
+  const recalled = () => second.node.engine.told.filter((told) => told.startsWith('recall'))
+  await until(() => recalled().length === 2)
+  t.same(recalled(), ['recall:user:one', 'recall:user:three'])
   await until(() => first.node.switchboard.running() === 0)
   t.notOk(first.node.log.lines.some(({ message }) => message === 'steps of a call were put aside'))
   const log = await listCallEvents(shared.sql, callId)

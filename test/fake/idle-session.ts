@@ -15,6 +15,7 @@ export const idleSession: EngineSession = {
   toolResult: nothing,
   instruct: nothing,
   whisper: nothing,
+  recall: nothing,
   hearOut: () => Promise.resolve(),
   close: nothing,
 }

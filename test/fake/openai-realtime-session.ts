@@ -88,14 +88,22 @@ export function createRealtimeSession(
   const ownIdOf = (kind: string, index = 0): string => (options.reusesIds ? `${kind}_${index}` : idOf(kind))
   const refuse = (code: string, event: { event_id?: string }, param?: string): void =>
     error('invalid_request_error', code, event.event_id ?? null, param)
-  const add = (item: ConversationItem): Item => {
-    const previous_item_id = items.at(-1)?.id ?? null
-    const entry = { id: item.id ?? idOf('item'), item, soundMs: 0 }
-    const named = { ...item, id: entry.id } as ConversationItem
-    items.push({ ...entry, item: named })
+  const add = (item: ConversationItem, at = items.length): Item => {
+    const previous_item_id = items[at - 1]?.id ?? null
+    const id = item.id ?? idOf('item')
+    const named = { ...item, id } as ConversationItem
+    const entry = { id, item: named, soundMs: 0 }
+    items.splice(at, 0, entry)
     send({ type: 'conversation.item.added', previous_item_id, item: named })
     send({ type: 'conversation.item.done', previous_item_id, item: named })
-    return items.at(-1)!
+    return entry
+  }
+  /** Where an item goes that is to stand behind that one; null: there is no such item. */
+  const placeBehind = (previous: string | null | undefined): number | null => {
+    if (previous === null || previous === undefined) return items.length
+    if (previous === 'root') return 0
+    const at = items.findIndex(({ id }) => id === previous)
+    return at < 0 ? null : at + 1
   }
   const pacing = (after: number): Promise<void> => new Promise((resolve) => later(after, resolve))
 
@@ -297,7 +305,8 @@ export function createRealtimeSession(
           call.type === 'function_call' && item.type === 'function_call_output' && call.call_id === item.call_id
         if (item.type === 'function_call_output' && !items.some((entry) => fits(entry.item)))
           return refuse('invalid_tool_call_id', event, 'item.call_id')
-        return void add(item)
+        const place = placeBehind(event.previous_item_id)
+        return place === null ? refuse('item_not_found', event, 'previous_item_id') : void add(item, place)
       }
       case 'conversation.item.delete':
       case 'conversation.item.truncate':

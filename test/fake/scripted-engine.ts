@@ -7,7 +7,7 @@ export type ScriptedEngine = VoiceEngine & {
   emit(event: EngineEvent): void
   /** `frames` frames of sound as one utterance, complete. */
   say(itemId: string, text: string, frames: number): void
-  /** What the conversation told the engine: `interrupt:item@ms`, `played:item`, `dtmf:1`, `typed:text`, `say:text`, `last:text`, `result:id:name:status`, `instruct:text`, `whisper:text`, `hear out`, `close`. */
+  /** What the conversation told the engine: `interrupt:item@ms`, `played:item`, `dtmf:1`, `typed:text`, `say:text`, `last:text`, `result:id:name:status`, `instruct:text`, `whisper:text`, `recall:role:text`, `hear out`, `close`. */
   readonly told: string[]
   readonly configs: EngineConfig[]
   heardFrames(): number
@@ -86,6 +86,7 @@ export function createScriptedEngine(options: Options = {}): ScriptedEngine {
         sayLast: (text) => void told.push(`last:${text}`),
         toolResult: (id, name, { status }) => void told.push(`result:${id}:${name}:${status}`),
         instruct: (instructions) => void told.push(`instruct:${instructions}`),
+        recall: ({ role, text }) => void told.push(`recall:${role}:${text}`),
         whisper: (text) => void told.push(`whisper:${text}`),
         async hearOut() {
           told.push('hear out')

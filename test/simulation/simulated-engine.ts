@@ -126,6 +126,7 @@ export function createSimulatedEngine(deps: {
         },
         instruct: () => undefined,
         whisper: () => undefined,
+        recall: () => undefined,
         hearOut() {
           owed = 0
           tellKeys()

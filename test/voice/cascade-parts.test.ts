@@ -453,6 +453,27 @@ test('the model is told a talk that any model takes: the user first, nobody twic
   t.end()
 })
 
+test('what was said before and is found late stands behind what was known of that, and in front of what was said since', (t) => {
+  const history = createHistory([{ role: 'user', text: 'one' }])
+  history.caller('four')
+  history.recall({ role: 'agent', text: 'two' })
+  history.agent()('five')
+  history.recall({ role: 'user', text: 'three' })
+  t.same(
+    history
+      .messages('x', null)
+      .slice(1, -1)
+      .map(({ content }) => content),
+    ['one', 'two', 'three\nfour', 'five'],
+  )
+  const fresh = createHistory([])
+  fresh.caller('six')
+  fresh.recall({ role: 'user', text: 'five' })
+  t.match(fresh.messages('x', null).at(-1), { content: 'five\nsix' })
+  t.notOk(fresh.isDue())
+  t.end()
+})
+
 test('a long talk is forgotten from its beginning, and calls with their answers', (t) => {
   const history = createHistory([])
   for (let turn = 0; turn < 400; turn++) {

@@ -425,13 +425,17 @@ test('new instructions are no question: they wait for what the model is asked ne
   call.session.instruct('Speak of tea only.')
   call.session.instruct('And of milk.')
   call.session.whisper('Offer a biscuit.')
+  call.session.recall({ role: 'user', text: 'No "sugar".' })
   await call.say(speech)
   await call.agentHeard()
   t.same(asked, ['text', 'voice'])
   t.equal(textsOf(server).length, 1)
   call.session.say('Please wait.')
   await call.next('agent_text', (event) => event.text === 'Please wait.')
-  t.match(textsOf(server)[1], /Speak of tea only[^]*And of milk[^]*From your company[^]*Offer a biscuit[^]*Please wait/)
+  t.match(
+    textsOf(server)[1],
+    /Speak of tea only[^]*And of milk[^]*From your company[^]*Offer a biscuit[^]*The caller said: "No \\"sugar\\"\."[^]*Please wait/,
+  )
   t.equal(log.lines.filter(({ message }) => message.includes('instructions')).length, 1)
 })
 

@@ -110,13 +110,22 @@ test('what was said before is told to the model as text, each with its speaker',
   const { server, call } = await open(t)
   const history = [{ role: 'agent', text: 'Tea?' } as const, { role: 'user', text: 'Yes.' } as const]
   const { session } = await call({ history, owesReply: false })
-  await call().then((other) => other.agent())
+  session.recall({ role: 'agent', text: 'Sugar?' })
+  session.recall({ role: 'user', text: 'None.' })
+  const other = await call()
+  other.session.recall({ role: 'user', text: 'Milk.' })
+  await other.agent()
+  const content = (text: string) => [{ text }]
   t.match(
-    server.events('conversation.item.create').map(({ item }) => item),
+    server.events('conversation.item.create'),
     [
-      { role: 'assistant', content: [{ type: 'output_text', text: 'Tea?' }] },
-      { role: 'user', content: [{ type: 'input_text', text: 'Yes.' }] },
+      { item: { role: 'assistant', content: [{ type: 'output_text', text: 'Tea?' }] } },
+      { item: { role: 'user', content: [{ type: 'input_text', text: 'Yes.' }], id: 'earlier_2' } },
+      { previous_item_id: 'earlier_2', item: { role: 'assistant', content: content('Sugar?'), id: 'earlier_3' } },
+      { previous_item_id: 'earlier_3', item: { role: 'user', content: content('None.') } },
+      { previous_item_id: 'root', item: { role: 'user', content: content('Milk.') } },
     ],
+    'what is found later in front of what was said since',
   )
   t.same(server.errors(), [])
   session.close()

@@ -54,6 +54,7 @@ async function openScene({ settings = {}, speaksWhileToolsRun = false, ...over }
         hear: (payload) => void heard.push(payload),
         interrupt: () => void asked.push('interrupt'),
         instruct: () => {},
+        recall: ({ role, text }) => void asked.push(`recall ${role}: ${text}`),
         close: () => void asked.push('close'),
         lineClosed: () => void asked.push('line closed'),
         reply: (hint) => void asked.push(hint === null ? 'reply' : `reply: ${hint}`),

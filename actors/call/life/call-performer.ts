@@ -8,6 +8,7 @@ import type { CallWarning } from '../../../model/call.ts'
 import { storableText } from '../../../model/json.ts'
 import { isKeyEvent, type ClosedLeg, type LegEvent } from '../../../model/leg.ts'
 import type { Log } from '../../../model/log.ts'
+import type { Said } from '../../../model/voice-engine.ts'
 import type { Conversation } from '../../conversation/conversation.ts'
 import { createUsageMeter, type UsageMeter } from '../../conversation/usage-meter.ts'
 import { commandLeg } from '../../node/leg-link.ts'
@@ -134,6 +135,9 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     return aside
   }
   const whisper = (text: string): void => void (early.whisper(text) || conversation?.whisper(text))
+  const turnFound = ({ role, text }: Said): void => {
+    if (!early.found({ role, text })) conversation?.turnFound({ role, text })
+  }
   const supervise = (effect: Supervise): Promise<void> => {
     const done = supervision.set(effect, aside)
     if (effect.voice === null) attendance.close()
@@ -156,7 +160,8 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   const recording = createRecordingOrders(deps, end)
   const supervision = createSupervisionOrders(deps, end)
   const conversationOf = (): Conversation | null => conversation
-  const talking = { conversationOf, startConversation, disclose, passOn, stepAside, whisper, supervise, supervision }
+  const acts = { startConversation, disclose, passOn, stepAside, whisper, turnFound, supervise }
+  const talking = { conversationOf, ...acts, supervision }
   const parts: Parts = { deps, end, run, tools, meter, recording, keep, dropTried, attendance, ...talking }
 
   return {
@@ -195,6 +200,7 @@ type Parts = {
   passOn(): Promise<void>
   stepAside(): Promise<void>
   whisper(text: string): void
+  turnFound(said: Said): void
   supervise(effect: Supervise): Promise<void>
   readonly supervision: Pick<SupervisionOrders, 'end'>
   readonly attendance: Pick<CallAttendance, 'stop'>
@@ -243,7 +249,7 @@ function performOne(parts: Parts, effect: Effect): void {
     case 'look_for_leg':
       return run(lookForLeg(deps.bus, end), noFact)
     case 'store_turn':
-      if (effect.isFound) conversationOf()?.turnAdded()
+      if (effect.isFound) parts.turnFound(effect.turn)
       return
     // Done in the transaction of the step.
     case 'announce_status':

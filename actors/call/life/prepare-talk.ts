@@ -55,7 +55,7 @@ export async function prepareConversation(
   const [script, offered, { said: before, ...until }] = await Promise.all([
     isTried ? tried.script : readScript(deps, call),
     isTried ? tried.offered : offeredTools(deps, call),
-    turns === 0 ? { said: [] } : readHistory(deps, call),
+    turns === 0 ? { said: [] } : readHistory(deps, call, turns),
   ])
   const said = before.slice(disclosedTurns ?? 0)
   // Of a tool there is a result, which asks for a reply by itself.

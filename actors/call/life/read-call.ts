@@ -1,5 +1,6 @@
 /** Owns reading of what a running call needs, for those who carry out its effects. */
 import type { Clock } from '../../../model/clock.ts'
+import { inSpokenOrder } from '../../../model/spoken-order.ts'
 import type { CallId } from '../../../model/ids.ts'
 import { retry } from '../../../model/retry.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
@@ -44,13 +45,15 @@ export function readLostTools({ sql, clock }: Deps, callId: CallId, ids: readonl
   return retry(quickReads(clock), () => findToolCalls(sql, callId, ids))
 }
 
-/** What has been said in the call up to now. `agentUntil`: when the last turn of the agent began, ms since the answer; absent: it has none. */
+/** What was said in the call, by its first `count` turns. `agentUntil`: when the last turn of the agent began, ms since the answer; absent: it has none. */
 export function readHistory(
   { sql, clock }: Deps,
   { id, accountId }: CallFactsRow,
+  count: number,
 ): Promise<{ readonly said: Said[]; readonly agentUntil?: number }> {
   return retry(quickReads(clock), async () => {
-    const turns = await listTurns(sql, accountId, id)
+    const all = await listTurns(sql, accountId, id)
+    const turns = inSpokenOrder(all.filter(({ turnIndex }) => turnIndex < count))
     const last = turns.findLast(({ role }) => role === 'agent')
     const said = turns.slice(-maxHistory).map(({ role, text }) => ({ role, text }))
     return { said, ...(last && { agentUntil: last.from }) }

@@ -3,6 +3,7 @@
  * and tools that the model has called.
  */
 import type { JsonObject } from '../../../model/json.ts'
+import type { Said } from '../../../model/voice-engine.ts'
 import type { WireEvent, WireSetup } from '../hosted/wire.ts'
 import type { ModelCall } from './chat-reply.ts'
 import type { Chat, ChatAnswer, ChatRequest } from './chat.ts'
@@ -37,6 +38,7 @@ export type Agent = {
   saying(at: number): string | null
   lastSentence(): string
   tell(text: string): void
+  recall(said: Said): void
   instruct(instructions: string): void
   answerTool(id: string, name: string, output: JsonObject, wantsReply: boolean): void
   close(): void
@@ -210,6 +212,7 @@ export function createAgent(deps: AgentDeps): Agent {
     saying: (at) => (spoken.isPlaying(at) ? spoken.lastSentence() : null),
     lastSentence: spoken.lastSentence,
     tell: history.caller,
+    recall: history.recall,
     instruct(text) {
       instructions = text
     },

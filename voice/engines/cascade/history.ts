@@ -5,7 +5,7 @@
 import { storableText, type Json, type JsonObject } from '../../../model/json.ts'
 import type { Said } from '../../../model/voice-engine.ts'
 import type { AgentEntry, Asked, Entry, ToolCall } from './entry.ts'
-import { memoryOf, rememberedEntries } from './memory.ts'
+import { entryOf, memoryOf, rememberedEntries } from './memory.ts'
 
 export type ChatMessage =
   | { readonly role: 'system' | 'user'; readonly content: string }
@@ -16,6 +16,8 @@ export type History = {
   caller(text: string): void
   /** What the model learns besides, as if the caller had said it; remembered. */
   news(text: string): void
+  /** Said before all that this session has heard, behind what it knew of that. */
+  recall(said: Said): void
   /** A new utterance of the agent, not heard yet; what is returned sets its text to what was heard, or will be. */
   agent(): (heard: string) => void
   calls(calls: readonly ToolCall[]): void
@@ -46,6 +48,7 @@ const goOn = 'Go on.'
 
 export function createHistory(said: readonly Said[], memory: Json = null): History {
   const entries: Entry[] = rememberedEntries(memory, said)
+  const earlier = new Set<Entry>(entries)
   /** Calls of other sessions are waited for by whoever made them. */
   const others = new Set(callsIn(entries).map(({ id }) => id))
   let maxSize = maxLetters
@@ -64,6 +67,12 @@ export function createHistory(said: readonly Said[], memory: Json = null): Histo
   return {
     caller: (text) => void add({ kind: 'caller', text }),
     news: (text) => void add({ kind: 'news', text: storableText(text, maxOutput) }),
+    recall({ role, text }) {
+      const entry = entryOf({ role, text: storableText(text, maxOutput) })
+      earlier.add(entry)
+      entries.splice(entries.findLastIndex((one) => one !== entry && earlier.has(one)) + 1, 0, entry)
+      forgetOldest(entries, maxSize)
+    },
     agent() {
       const entry: AgentEntry = add({ kind: 'agent', text: '' })
       return (heard) => {
@@ -91,6 +100,7 @@ export function createHistory(said: readonly Said[], memory: Json = null): Histo
       if (entry.calls.some((other) => other.output === null)) return 'waiting'
       // What was said meanwhile was said without these results.
       entries.splice(entries.indexOf(entry), 1)
+      earlier.delete(entry)
       add(entry)
       return entry.calls.some((other) => other.wantsReply) ? 'due' : 'settled'
     },

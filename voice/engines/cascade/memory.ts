@@ -73,9 +73,11 @@ function beforeOf(earlier: readonly Entry[]): Said[] {
   return said
 }
 
+export const entryOf = ({ role, text }: Said): Entry => ({ kind: role === 'user' ? 'caller' : 'agent', text })
+
 /** What was said, and what is remembered in its place. */
 export function rememberedEntries(memory: Json, said: readonly Said[]): Entry[] {
-  const entries: Entry[] = said.map(({ role, text }) => ({ kind: role === 'user' ? 'caller' : 'agent', text }))
+  const entries = said.map(entryOf)
   const besides = Memory.safeParse(memory).data?.besides ?? []
   let limit = said.length
   for (const one of besides.toReversed()) {

@@ -130,6 +130,7 @@ export function createWire(deps: WireDeps): Wire {
     // The silence behind the last words has ended them.
     lineClosed: () => undefined,
     instruct: agent.instruct,
+    recall: agent.recall,
     reply: (hint) => agent.enqueue({ kind: 'reply', hint }),
     say: (text) => agent.enqueue({ kind: 'say', text: text.slice(0, maxSaid) }),
     tell: agent.tell,

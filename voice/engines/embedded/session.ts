@@ -271,6 +271,8 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
     instruct: notFollowing,
     // Who whispers is refused before, where the process that is asked knows the engine: docs/supervision.md.
     whisper: notFollowing,
+    // Where it is in its script no words can change: docs/limits.md "Voices".
+    recall: () => undefined,
     voicemail: deps.voicemail,
     sayLast(text) {
       if (closed || isLeaving) return

@@ -43,6 +43,9 @@ const longestGoAway = 10 * 60_000
 /** Texts come in the caller's place: the model must be able to tell them from the caller's words. */
 const instruction = (text: string): string => `[Instruction, not said by the caller: ${text}]`
 const sayExactly = instruction('say exactly the following, word for word, in its own language, and nothing else.')
+const wasSaid =
+  'this was said earlier in this call, before you heard anything of it, and you learn it only now: go by it, and do not ask again for what it answers.'
+const speakers = { user: 'The caller said:', agent: 'You said:' } as const
 const yourTurn = { kind: 'reply', text: instruction('it is your turn to speak now.') } as const
 
 export function createLiveSession(deps: Deps) {
@@ -165,6 +168,8 @@ export function createLiveSession(deps: Deps) {
         const text = instruction(`from now on, follow these instructions as well: ${added}`)
         news.add({ text, wantsAnswer: false })
       },
+      recall: ({ role, text }) =>
+        news.add({ text: instruction(`${wasSaid} ${speakers[role]} ${JSON.stringify(text)}`), wantsAnswer: false }),
       answerTool,
       close,
     } satisfies Wire,

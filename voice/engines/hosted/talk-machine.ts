@@ -102,6 +102,7 @@ export function advance(setting: TalkSetting, state: TalkState, event: TalkEvent
     case 'tool_result':
       return answered(state, event)
     case 'instruct':
+    case 'recall':
       return step(state, {}, event)
     case 'wire':
       return wireSaid(setting, state, event.event)

@@ -4,7 +4,7 @@
  */
 import type { JsonObject } from '../../../model/json.ts'
 import type { ToolResult } from '../../../model/tool.ts'
-import type { EngineEvent, EngineSession } from '../../../model/voice-engine.ts'
+import type { EngineEvent, EngineSession, Said } from '../../../model/voice-engine.ts'
 import type { EffectiveConfig } from '../../../model/worker.ts'
 import { initialEnding, type Ending } from './ending.ts'
 import { initialIdle, type IdlePrompts } from './idle-prompts.ts'
@@ -56,6 +56,7 @@ export type TalkEvent =
   | { readonly type: 'say_last'; readonly text: string }
   | { readonly type: 'tool_result'; readonly id: string; readonly name: string; readonly result: ToolResult }
   | Instruct
+  | Recall
   /** The caller's line is closed; frames of silence follow. */
   | { readonly type: 'hung_up' }
   | { readonly type: 'closed' }
@@ -76,6 +77,7 @@ export type TalkAction =
     }
   | { readonly type: 'interrupt'; readonly heard: HeardPart }
   | Instruct
+  | Recall
   | { readonly type: 'warn'; readonly message: string }
   /** Nothing more is waited for. */
   | { readonly type: 'heard_out' }
@@ -123,3 +125,4 @@ export const asked = (state: TalkState, action: TalkAction): Advanced =>
 
 /** `added`: what is new in them; absent: all of it. */
 type Instruct = { readonly type: 'instruct'; readonly instructions: string; readonly added?: string }
+type Recall = { readonly type: 'recall'; readonly said: Said }

@@ -95,6 +95,8 @@ function createTalk(
         return wire.interrupt(action.heard)
       case 'instruct':
         return wire.instruct(action.instructions, action.added)
+      case 'recall':
+        return wire.recall(action.said)
       case 'warn':
         return log.warn(action.message, { callId: config.callId })
       case 'heard_out':
@@ -145,6 +147,7 @@ function createTalk(
     toolResult: (id, name, result) => dispatch({ type: 'tool_result', id, name, result }),
     instruct: (instructions) => dispatch({ type: 'instruct', instructions }),
     whisper: (text) => dispatch({ type: 'instruct', instructions: instructionsWith(text), added: whispered(text) }),
+    recall: (said) => dispatch({ type: 'recall', said }),
     close: () => dispatch({ type: 'closed' }),
   }
   return {

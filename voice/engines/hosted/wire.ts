@@ -3,7 +3,7 @@
  * said word for word, silence, tools of the engine itself and the end of a call are the talk's (talk.ts), alike for every provider.
  */
 import type { JsonObject } from '../../../model/json.ts'
-import type { EngineConfig, EngineEvent, EngineSession } from '../../../model/voice-engine.ts'
+import type { EngineConfig, EngineEvent, EngineSession, Said } from '../../../model/voice-engine.ts'
 
 /** What the talk needs not know of: its provider's count. */
 export type WireTold = WireEvent | Extract<EngineEvent, { type: 'used' }>
@@ -43,6 +43,8 @@ export type WireEvent =
 export type Wire = Pick<EngineSession, 'hear' | 'interrupt' | 'close'> & {
   /** The model follows these from its next turn on. `added`: what is new in them, for a provider that cannot change those of a session. */
   instruct(instructions: string, added?: string): void
+  /** The model learns that this was said before all that this session has heard, and answers nothing of it. */
+  recall(said: Said): void
   /** The caller's line is closed: of what it brought the provider is to make what it can. Only silence is heard from here on. */
   lineClosed(): void
   /** The model speaks, after a reply that is under way. `hint` is for this reply only, and no words of the caller's. */

@@ -59,22 +59,29 @@ export function sessionUpdate(setup: WireSetup, choices: SessionChoices): object
 const maxHistoryItems = 200
 
 /** What was said before, oldest first; of a long talk the newest, as far as there is room for so many tokens. */
-export function historyItems(history: readonly Said[], maxTokens: number): object[] {
-  const items: object[] = []
+export function historyWithin(history: readonly Said[], maxTokens: number): Said[] {
+  const items: Said[] = []
   let room = maxTokens
   for (const { role, text } of history.toReversed()) {
     if (room <= 0 || items.length >= maxHistoryItems) break
     const kept = endWithin(text.trim(), room)
     if (kept === '') continue
     room -= tokensIn(kept)
-    items.unshift(itemOf(role, kept))
+    items.unshift({ role, text: kept })
   }
   return items
 }
 
-export const itemOf = (role: Said['role'], text: string): object => ({
+/** `place`: under which name, and behind which item; none: behind all that there is. */
+export const itemOf = (
+  role: Said['role'],
+  text: string,
+  place?: { readonly id: string; readonly behind?: string },
+): object => ({
   type: 'conversation.item.create',
+  ...(place?.behind !== undefined && { previous_item_id: place.behind }),
   item: {
+    ...(place && { id: place.id }),
     type: 'message',
     role: role === 'agent' ? 'assistant' : 'user',
     content: [{ type: role === 'agent' ? 'output_text' : 'input_text', text }],

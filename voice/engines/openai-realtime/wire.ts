@@ -8,12 +8,13 @@ import type { Wire, WireSetup, WireTold } from '../hosted/wire.ts'
 import type { Notices } from '../notices.ts'
 import { createAgentItems } from './agent-items.ts'
 import { createCallerTurns } from './caller-turns.ts'
+import { createEarlierItems, type EarlierItems } from './earlier-items.ts'
 import { codeOf, isFatal, isPassing, nameOf } from './error-codes.ts'
 import { objectOf, textOf, type Message } from './fields.ts'
 import { createInbox, type Inbox } from './inbox.ts'
 import { createLineClock } from './line-clock.ts'
 import { createReplies } from './replies.ts'
-import { historyItems, itemOf, paddingOf, sessionUpdate } from './setup.ts'
+import { historyWithin, itemOf, paddingOf, sessionUpdate } from './setup.ts'
 import type { ReasoningEffort, TurnDetection } from './setup.ts'
 import { promptSizeOf } from './token-limits.ts'
 import { createToolCalls } from './tool-calls.ts'
@@ -66,8 +67,9 @@ export async function openOpenAiWire(deps: Deps, setup: WireSetup, emit: Emit): 
   })
   try {
     const expiresAt = await setUp(deps, setup, socket, inbox)
-    for (const item of historyItems(setup.history, historyTokens)) socket.send(item)
-    const session = createWire(deps, setup, socket, emit, expiresAt)
+    const earlier = createEarlierItems((message) => void socket.send(message))
+    historyWithin(setup.history, historyTokens).forEach(earlier.add)
+    const session = createWire(deps, setup, { socket, expiresAt, earlier }, emit)
     inbox.open(session.take, (details) => session.fail(details, true))
     return session.wire
   } catch (error) {
@@ -131,12 +133,17 @@ function expiryOf({ session }: Message, now: number): number | null {
 /** What stands after it is said and nothing else. */
 const sayExactly = 'Say exactly the following text, word for word, and nothing else. Call no function. The text:'
 
+type Opened = {
+  readonly socket: JsonSocket
+  readonly expiresAt: number
+  readonly earlier: EarlierItems
+}
+
 function createWire(
   { provider, clock, log }: Deps,
   setup: WireSetup,
-  socket: JsonSocket,
+  { socket, expiresAt, earlier }: Opened,
   emitAll: Emit,
-  expiresAt: number,
 ) {
   let closed = false
   let { instructions } = setup
@@ -257,6 +264,7 @@ function createWire(
     },
     reply: (hint) => replies.ask({ instructions: hint === null ? null : withHint(hint), isOwed: false }),
     say: (text) => replies.ask({ instructions: withHint(`${sayExactly}\n${text}`), isOwed: true }),
+    recall: earlier.insert,
     lineClosed: () => void (silentFrames = 0),
     tell,
     answerTool(id, name, output, wantsReply) {
