@@ -2,6 +2,7 @@
 import { h } from 'preact'
 import { useState } from 'preact/hooks'
 import { durationOf, msOf, otherSideOf, statusOf, toneOf, whoOf, wordsOf } from './format.js'
+import { useInSight } from './in-sight.js'
 import { useLiveCalls } from './live-calls.js'
 import { Sound } from './live-sound.js'
 import { memo } from './memo.js'
@@ -51,8 +52,11 @@ function Told({ text }) {
 
 /** @param {{ calls: import('./answers').LiveCall[], nameOf: (id: string) => string }} props */
 function Running({ calls, nameOf }) {
+  const { shown, watch } = useInSight(calls)
   useEvery(1_000, () =>
-    document.querySelectorAll('[data-since]').forEach((one) => showTime(/** @type {HTMLElement} */ (one))),
+    document
+      .querySelectorAll('[data-in-sight] [data-since]')
+      .forEach((one) => showTime(/** @type {HTMLElement} */ (one))),
   )
   if (calls.length === 0)
     return h(
@@ -70,19 +74,19 @@ function Running({ calls, nameOf }) {
       class: 'rows live-calls',
       head: ['State', 'Who', 'Worker', 'Said last', 'Answer took', 'Sound', 'Time'],
     },
-    calls.map((call) => h(Row, { key: call.id, call, worker: nameOf(call.workerId) })),
+    shown.map((call) => h(Row, { key: call.id, call, worker: nameOf(call.workerId), watch })),
   )
 }
 
 /**
  * Drawn again when its call has changed; its time goes on by itself.
- * @param {{ call: import('./answers').LiveCall, worker: string }} props
+ * @param {{ call: import('./answers').LiveCall, worker: string, watch: (row: HTMLElement | null) => void }} props
  */
-function RowOf({ call, worker }) {
+function RowOf({ call, worker, watch }) {
   const status = statusOf(call)
   const { name, number } = otherSideOf(call)
   const { lastTurn } = call
-  return h('tr', null, [
+  return h('tr', { ref: watch, 'data-id': call.id }, [
     h('td', { 'data-label': 'State' }, h(Badge, { tone: toneOf(status) }, wordsOf(status))),
     h('td', { 'data-label': 'Who' }, [
       h(Link, { href: `${home}/calls/${call.id}`, class: 'row-link', 'data-row': true }, h(Text, null, name)),

@@ -1,4 +1,5 @@
 /** The console in a real browser: who gets in, what the policy says to it, and that each page shows what the account has. docs/console.md. */
+import type { Locator } from 'playwright-core'
 import { test } from 'tap'
 import { toBytes } from '../../model/bus-json.ts'
 import { qualitySubjectOf } from '../../model/live-quality.ts'
@@ -237,6 +238,31 @@ test('in the console', { skip }, async (t) => {
     await viewer.page.getByRole('heading', { name: 'Not for viewers' }).waitFor()
     t.same(viewer.complaints, [])
     await viewer.page.context().close()
+  })
+
+  await t.test('of a long list what is in sight is drawn at each change, and the rest now and then', async (t) => {
+    const [now, count] = [clock.now(), 60]
+    const running = { progress: 'in_progress', transport: 'sip_trunk', startedAt: now }
+    for (let number = 0; number < count; number++)
+      await insertCall(sql, own.id, own.worker.id, { ...running, createdAt: now - number })
+    await page.goto(`${url}/console`)
+    const rows = page.locator('main tbody tr')
+    await until(async () => (await rows.count()) >= count)
+    let turn = -1
+    const isToldTo = (row: Locator) => row.getByText(`Said as ${turn}.`)
+    const firstKnowsMore = async () => {
+      turn++
+      await sql`
+        insert into transcript_turns (call_id, account_id, turn_index, role, text, from_ms, to_ms)
+        select id, account_id, 100 + ${turn}::integer, 'user', ${`Said as ${turn}.`}, 100, 900 from calls where progress = 'in_progress'`
+      await isToldTo(rows.first()).waitFor()
+      return (await isToldTo(rows.last()).count()) === 0
+    }
+    // Not where it was the turn of the rest.
+    await until(firstKnowsMore)
+    t.ok((await page.locator('[data-in-sight]').count()) < count)
+    await rows.last().scrollIntoViewIfNeeded()
+    await isToldTo(rows.last()).waitFor()
   })
 
   t.same(complaints, [], 'the browser complains of nothing, and its policy kept nothing away')
