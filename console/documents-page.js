@@ -4,7 +4,7 @@ import { ask } from './ask.js'
 import { pageAddress } from './cursors.js'
 import { timeOf, wordsOf } from './format.js'
 import { Form } from './form.js'
-import { Badge, Choice, Empty, Failure, Field, Loading, PageFrame, Table, Text } from './parts.js'
+import { Badge, Choice, Failure, Field, Loading, NoneYet, PageFrame, Table, Text } from './parts.js'
 import { go, home, Link, placeWith, usePlace } from './router.js'
 import { useHere } from './session.js'
 import { useLoaded } from './use-loaded.js'
@@ -42,7 +42,7 @@ export function DocumentsPage() {
       ? !error && h(Loading, null)
       : documents.length === 0
         ? h(
-            Empty,
+            NoneYet,
             { title: 'No document yet' },
             'Add a text or a file below, and link it to the workers that may use it.',
           )

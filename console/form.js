@@ -25,12 +25,19 @@ import { useAction } from './use-action.js'
  * What a form is set back to is what stands in the attributes, so everything is a default here.
  * @param {FieldOf} field
  * @param {boolean} isWrong
+ * @param {boolean} isShownOnly text can be read to its end and copied
  */
 function control(
   { name, kind = 'text', value = '', checked = false, required = false, rows = 4, options = [], accept },
   isWrong,
+  isShownOnly,
 ) {
-  const given = { name, 'aria-invalid': isWrong ? 'true' : undefined }
+  const isText = !['choice', 'checkbox', 'file'].includes(kind)
+  const given = {
+    name,
+    'aria-invalid': isWrong ? 'true' : undefined,
+    [isText ? 'readOnly' : 'disabled']: isShownOnly,
+  }
   if (kind === 'textarea') return h('textarea', { ...given, rows, required, defaultValue: value })
   if (kind === 'choice')
     return h(
@@ -119,7 +126,7 @@ export function Form({ fields, action, done, save, disabled = false, clears = fa
   /** @param {SubmitEvent} event */
   const submit = (event) => {
     event.preventDefault()
-    if (isRunning) return
+    if (isRunning || disabled) return
     const filled = filledOf(/** @type {HTMLFormElement} */ (event.currentTarget))
     run(async () => {
       await save(filled)
@@ -135,14 +142,14 @@ export function Form({ fields, action, done, save, disabled = false, clears = fa
         const wrong = found.get(field.name)
         if (field.kind === 'checkbox')
           return h('label', { class: 'check', key: field.name }, [
-            control(field, wrong !== undefined),
+            control(field, wrong !== undefined, disabled),
             field.label,
             field.hint && h('span', { class: 'hint' }, field.hint),
             wrong && h('span', { class: 'wrong-field' }, wrong),
           ])
         const { name: key, label, hint } = field
         const place = field.kind === 'textarea' ? 'whole' : ''
-        return h(Field, { key, label, hint, wrong, class: place }, control(field, wrong !== undefined))
+        return h(Field, { key, label, hint, wrong, class: place }, control(field, wrong !== undefined, disabled))
       }),
     ),
     children,

@@ -10,6 +10,7 @@ import { LivePage } from './live-page.js'
  * @property {string} path
  * @property {string} name
  * @property {string} key pressed after `g`
+ * @property {boolean} [isForViewers] absent: it is
  * @property {import('preact').FunctionComponent} Page
  */
 
@@ -40,7 +41,7 @@ function late(load) {
 }
 
 /** @type {readonly PageOfConsole[]} */
-export const pages = [
+const pages = [
   { path: home, name: 'Live', key: 'l', Page: LivePage },
   {
     path: `${home}/calls`,
@@ -94,6 +95,7 @@ export const pages = [
     path: `${home}/audit`,
     name: 'Audit',
     key: 'a',
+    isForViewers: false,
     Page: late(async () => (await import('./audit-page.js')).AuditPage),
   },
   {
@@ -103,6 +105,9 @@ export const pages = [
     Page: late(async () => (await import('./users-page.js')).UsersPage),
   },
 ]
+
+/** What is offered. @param {import('./session.js').Here} here */
+export const pagesOf = ({ mayChange }) => pages.filter(({ isForViewers = true }) => isForViewers || mayChange)
 
 /** By the first part of their addresses; the second is their id. */
 /** @type {Record<string, import('preact').FunctionComponent<any>>} */

@@ -1,6 +1,7 @@
 /** Owns the small things that all pages are made of. What is given as text is shown as text, whatever is in it. */
 import { h } from 'preact'
 import { isPassing, Refusal } from './ask.js'
+import { useHere } from './session.js'
 
 /** @typedef {import('preact').ComponentChildren} Children */
 
@@ -28,6 +29,15 @@ export const PageFrame = ({ title, lead, actions, children }) => [
  */
 export const Empty = ({ title, children, action }) =>
   h('div', { class: 'empty' }, [h('h2', null, title), children && h('p', null, children), action])
+
+/**
+ * The same where one is made on the page itself, by who may.
+ * @param {{ title: string, children?: Children, action?: Children }} props
+ */
+export function NoneYet({ title, children, action }) {
+  const { mayChange } = useHere()
+  return h(Empty, { title, action }, mayChange ? children : 'Operators and owners of the account make them.')
+}
 
 /** For people: what programs are told names parts of requests, and a 404 says nothing more. @param {Error} error */
 function sentenceOf(error) {

@@ -58,7 +58,7 @@ export function PersonsPage() {
         ? h(
             Empty,
             { title: query.has('query') || query.has('type') ? 'Nobody matches' : 'Nobody is stored yet' },
-            'Persons come by themselves with the customer of a call, or are added here and by POST …/persons.',
+            'Persons come by themselves with the customer of a call; operators also add them here, or by POST …/persons.',
           )
         : [
             h(

@@ -1,7 +1,7 @@
 /** Owns what surrounds every page: where one can go, whose account it is, and the keys that lead there. */
 import { h } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { pages, viewAt } from './pages.js'
+import { pagesOf, viewAt } from './pages.js'
 import { Empty } from './parts.js'
 import { go, home, Link, usePlace } from './router.js'
 import { hereOf, HereContext, useHere } from './session.js'
@@ -100,7 +100,8 @@ function useFocusOnArrival(main, path) {
 
 /** @param {{ current: string, choose: (id: string) => void }} props */
 function Sidebar({ current, choose }) {
-  const { session, account } = useHere()
+  const here = useHere()
+  const { session, account } = here
   const [isOpen, setOpen] = useState(false)
   const close = () => setOpen(false)
   return h('div', { class: `sidebar${isOpen ? ' open' : ''}` }, [
@@ -125,7 +126,7 @@ function Sidebar({ current, choose }) {
         h(
           'ul',
           null,
-          pages.map(({ path, name }) =>
+          pagesOf(here).map(({ path, name }) =>
             h(
               'li',
               { key: path },

@@ -1,8 +1,9 @@
 /** Owns the keys of the console: `g` and a letter goes to a page, `/` to the first field of it, `j` and `k` through a list, `?` tells of them. */
 import { h } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { pages } from './pages.js'
+import { pagesOf } from './pages.js'
 import { go } from './router.js'
+import { useHere } from './session.js'
 
 const fields = 'main input, main select, main textarea'
 /** Ms between `g` and its letter. */
@@ -22,6 +23,7 @@ function stepThroughList(step) {
 
 /** @param {{ showKeys: () => void }} actions */
 export function useShortcuts({ showKeys }) {
+  const here = useHere()
   const since = useRef(0)
   useEffect(() => {
     /** @param {KeyboardEvent} event */
@@ -29,7 +31,7 @@ export function useShortcuts({ showKeys }) {
       if (event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target)) return
       const isSecond = performance.now() - since.current < together
       since.current = 0
-      const page = isSecond && pages.find(({ key }) => key === event.key)
+      const page = isSecond && pagesOf(here).find(({ key }) => key === event.key)
       if (page) go(page.path)
       else if (event.key === 'g') since.current = performance.now()
       else if (event.key === '?') showKeys()
@@ -42,17 +44,18 @@ export function useShortcuts({ showKeys }) {
     }
     addEventListener('keydown', pressed)
     return () => removeEventListener('keydown', pressed)
-  }, [])
+  }, [here])
 }
 
 /** @param {{ close: () => void }} props */
 export function Shortcuts({ close }) {
+  const here = useHere()
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null))
   useEffect(() => {
     dialog.current?.showModal()
   }, [])
   const rows = [
-    ...pages.map(({ key, name }) => [`g ${key}`, name]),
+    ...pagesOf(here).map(({ key, name }) => [`g ${key}`, name]),
     ['/', 'First field of the page'],
     ['j k', 'Down and up in a list'],
     ['space', 'Play or pause, in a call'],

@@ -22,7 +22,7 @@ export function SimulationsPage() {
       page === null
         ? !error && h(Loading, null)
         : page.data.length === 0
-          ? h(NoneYet, null)
+          ? h(NoSimulation, null)
           : [
               h(
                 Table,
@@ -39,13 +39,13 @@ export function SimulationsPage() {
   )
 }
 
-const NoneYet = () =>
+const NoSimulation = () =>
   h('div', { class: 'empty' }, [
     h('h2', null, 'No simulation yet'),
     h('p', null, 'Have callers call a worker from a copy of the program, with a key that may read and place calls:'),
     h('pre', { class: 'excerpt' }, `npm run simulate -- --url ${location.origin} --key vk_…`),
     h('p', null, [
-      'What comes of it is kept here. A key is made under ',
+      'What comes of it is kept here. An owner makes the key under ',
       h(Link, { href: `${home}/developers` }, 'Developers'),
       '.',
     ]),

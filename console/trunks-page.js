@@ -6,7 +6,7 @@ import { AskedButton } from './confirm.js'
 import { Cursors, pageAddress } from './cursors.js'
 import { longTimeOf, timeOf, wordsOf } from './format.js'
 import { Form } from './form.js'
-import { Badge, Empty, Failure, Loading, PageFrame, Table, Text } from './parts.js'
+import { Badge, Failure, Loading, NoneYet, PageFrame, Table, Text } from './parts.js'
 import { usePlace } from './router.js'
 import { useHere } from './session.js'
 import { useAction } from './use-action.js'
@@ -25,7 +25,7 @@ export function TrunksPage() {
       ? !error && h(Loading, null)
       : trunks.length === 0
         ? h(
-            Empty,
+            NoneYet,
             { title: 'No trunk yet', action: h('a', { class: 'button', href: '/docs' }, 'Every setting of a trunk') },
             'Make one below with the address of your carrier or exchange, or with everything it needs by POST …/trunks.',
           )

@@ -3,7 +3,7 @@ import { h } from 'preact'
 import { useState } from 'preact/hooks'
 import { ask } from './ask.js'
 import { Form } from './form.js'
-import { Badge, Empty, Failure, Loading, PageFrame, Table, Text } from './parts.js'
+import { Badge, Failure, Loading, NoneYet, PageFrame, Table, Text } from './parts.js'
 import { home, Link } from './router.js'
 import { useHere } from './session.js'
 import { useStretch } from './stretch.js'
@@ -60,7 +60,7 @@ function Found({ subscriptions }) {
   const { shown, pager } = useStretch(subscriptions, 50)
   if (subscriptions.length === 0)
     return h(
-      Empty,
+      NoneYet,
       { title: 'Nobody is told of anything' },
       'Subscribe a receiver below. npm run admin -- webhook listen starts one on your machine that prints every event.',
     )

@@ -37,7 +37,7 @@ export function WorkerKnowledge({ workerId }) {
               title: 'It would find nothing',
               action: h(Link, { href: `${home}/documents`, class: 'button' }, 'To the documents'),
             },
-            'Add a document that says it, and link it to this worker.',
+            'No document says it that is in use and linked to this worker.',
           )
         : h(
             'ol',

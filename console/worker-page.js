@@ -13,12 +13,12 @@ const parts = /** @type {const} */ ([
   ['', 'Settings'],
   ['scripts', 'Scripts'],
   ['knowledge', 'Knowledge'],
-  ['call', 'Test call'],
 ])
+const ofOperators = /** @type {const} */ ([...parts, ['call', 'Test call']])
 
 /** @param {{ id: string }} props */
 export function WorkerPage({ id }) {
-  const { api } = useHere()
+  const { api, mayChange } = useHere()
   const { query } = usePlace()
   const { value, error, reload } = useLoaded(`${api}/workers/${id}`)
   const worker = /** @type {import('./answers').Worker | null} */ (value)
@@ -40,7 +40,7 @@ export function WorkerPage({ id }) {
       h(
         'nav',
         { class: 'tabs', 'aria-label': 'Of this worker' },
-        parts.map(([name, label]) =>
+        (mayChange ? ofOperators : parts).map(([name, label]) =>
           h(
             Link,
             {

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import { ask } from './ask.js'
 import { timeOf, wordsOf } from './format.js'
 import { Form } from './form.js'
-import { Badge, Empty, Failure, Loading, Text } from './parts.js'
+import { Badge, Failure, Loading, NoneYet, Text } from './parts.js'
 import { go, Link, placeWith, usePlace } from './router.js'
 import { ScriptEditor } from './script-editor.js'
 import { useHere } from './session.js'
@@ -29,7 +29,7 @@ export function WorkerScripts({ workerId }) {
   return [
     scripts.length === 0
       ? h(
-          Empty,
+          NoneYet,
           { title: 'It has no script' },
           'A script says what the agent says and asks. Make one below; docs/call-scripts.md has the language. Without one, a hosted voice engine talks by its instructions alone.',
         )

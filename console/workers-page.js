@@ -2,7 +2,7 @@
 import { h } from 'preact'
 import { ask } from './ask.js'
 import { Form } from './form.js'
-import { Badge, Empty, Failure, Loading, PageFrame, Table, Text } from './parts.js'
+import { Badge, Failure, Loading, NoneYet, PageFrame, Table, Text } from './parts.js'
 import { go, home, Link } from './router.js'
 import { useHere } from './session.js'
 import { useStretch } from './stretch.js'
@@ -25,7 +25,7 @@ export function WorkersPage() {
     workers === null
       ? !error && h(Loading, null)
       : workers.length === 0
-        ? h(Empty, { title: 'No worker yet' }, 'Make one below. Then give it a script, and call it.')
+        ? h(NoneYet, { title: 'No worker yet' }, 'Make one below. Then give it a script, and call it.')
         : h(Found, { workers }),
     mayChange &&
       h('section', { class: 'card', 'aria-labelledby': 'new' }, [

@@ -65,6 +65,26 @@ test('each page of the console', { skip }, async (t) => {
     await page.context().close()
   })
 
+  await t.test('a viewer is offered what their role lets through, on each page, and nothing else', async (t) => {
+    await scene.addUser('vera@example.com', 'viewer')
+    const { page, complaints } = await signIn('vera@example.com')
+    await page.addInitScript(countAsked)
+    t.equal(await page.getByRole('navigation').getByText('Audit').count(), 0)
+    const offered = new Set<string>()
+    for (const { name, path: place } of pages) {
+      await page.goto(scene.url + place)
+      await page.locator('main h1').waitFor()
+      const isQuiet = () => page.evaluate("asked.open === 0 && !document.querySelector('main .loading')")
+      await until(isQuiet)
+      for (const control of (await page.evaluate(pressAll)) as string[]) offered.add(control)
+      await until(isQuiet)
+      t.same(await page.evaluate('asked.refused'), [], `${name}: nothing that was pressed was refused`)
+    }
+    t.same([...offered].toSorted(), ofViewers)
+    t.same(complaints, [])
+    await page.context().close()
+  })
+
   await t.test('an account with nothing yet is told on each page what to do next', async (t) => {
     const { id } = await createAccount(scene.sql, { name: 'New', slug: 'new', newId, now: scene.clock.now() })
     await scene.addUser('nora@example.com', 'owner', id as AccountId)
@@ -102,6 +122,48 @@ async function fits({ page }: Signed, name = ''): Promise<[isGood: boolean, told
   const [wide, room] = (await page.evaluate('[document.documentElement.scrollWidth, innerWidth]')) as [number, number]
   return [wide <= room, `${name}: ${wide} of ${room} pixels`]
 }
+
+/** What a page asks, and what of it its role forbids. */
+const countAsked = `{
+  const [ask, asked] = [fetch, { open: 0, refused: [] }]
+  globalThis.asked = asked
+  globalThis.fetch = (place, wish) => {
+    asked.open++
+    return ask(place, wish)
+      .then((answer) => (answer.status === 403 && asked.refused.push(place), answer))
+      .finally(() => asked.open--)
+  }
+}`
+/** Opens what is closed, and presses each button. Its value: what can be used, by its name; moments of a call, which are only heard, are left out. */
+const pressAll = `new Promise((done) => {
+  document.querySelectorAll('main details').forEach((one) => (one.open = true))
+  setTimeout(() => {
+    const usable = [...document.querySelectorAll('main :is(button, input, select, textarea)')].filter((one) => !one.disabled && !one.readOnly)
+    const heard = 'ol.turns, .lane, .findings'
+    const nameOf = (one) => one.ariaLabel ?? (one.labels?.[0]?.querySelector('.field-label') ?? one).textContent
+    const named = usable.filter((one) => !one.closest(heard)).map(nameOf)
+    usable.forEach((one) => one.tagName === 'BUTTON' && one.click())
+    setTimeout(() => done(named))
+  })
+})`
+const ofViewers = [
+  '1×',
+  'As a caller would ask',
+  'Direction',
+  'From',
+  'Kind',
+  'Look closer',
+  'Play',
+  'Recording',
+  'Replay the log',
+  'Said in it',
+  'Search',
+  'State',
+  'To',
+  'Transcript',
+  'Version 1',
+  'Worker',
+]
 
 const focused = (text: string): string =>
   `document.activeElement.tagName === 'H1' && document.activeElement.textContent === ${JSON.stringify(text)}`
