@@ -27,7 +27,12 @@ const list = createRoute({
 export function addListCallsRoute(app: Api, { sql }: ApiDeps): void {
   app.openapi(list, async (c) => {
     const query = c.req.valid('query')
-    const page = toPage(await listCalls(sql, c.get('accountId'), query), query.limit, toPhoneCall)
+    const page = toPage(
+      await listCalls(sql, c.get('accountId'), query),
+      query.limit,
+      toPhoneCall,
+      ({ createdAt }) => createdAt,
+    )
     return c.json({ ...page, data: [...page.data] }, 200)
   })
 }

@@ -28,7 +28,7 @@ import type { AccountId, CallId, PersonId, TrunkId, WorkerId } from './ids.ts'
 import { Instant } from './instant.ts'
 import { JsonObject, Metadata } from './json.ts'
 import { EndedBy, FailedReason, TerminalStatus } from './outcome.ts'
-import { FilterText, pageOf, Paging } from './paging.ts'
+import { FilterText, pageOf, PlacePaging } from './paging.ts'
 import { PhoneNumber } from './phone-number.ts'
 import { PricedUsage } from './price-table.ts'
 import { searchWordsOf } from './search-words.ts'
@@ -52,7 +52,7 @@ export const PhoneCallRequest = z.strictObject({
 export type PhoneCallRequest = z.infer<typeof PhoneCallRequest>
 
 /** Additive. `status` takes the statuses of a call and its outcomes; `q` is words of what was said; times are of the creation, `from` inclusive, `to` exclusive. */
-export const PhoneCallQuery = Paging.extend({
+export const PhoneCallQuery = PlacePaging.extend({
   status: z.enum([...CallStatus.options, ...TerminalStatus.exclude(['completed']).options]).optional(),
   direction: Direction.optional(),
   workerId: z.string().optional(),

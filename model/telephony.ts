@@ -7,7 +7,7 @@ import { Direction } from './call.ts'
 import type { SetUpTurn } from './load-gate.ts'
 import type { AccountId, CallId, TrunkId, WorkerId } from './ids.ts'
 import { Instant } from './instant.ts'
-import { pageOf, Paging } from './paging.ts'
+import { pageOf, PlacePaging } from './paging.ts'
 import type { DialogFacts } from './sip-dialog.ts'
 import type { SipFacts } from './sip-facts.ts'
 import type { MessageLadder } from './message-ladder.ts'
@@ -93,7 +93,7 @@ export type CallRefusal = z.infer<typeof CallRefusal>
 export const CallRefusalPage = pageOf(CallRefusal)
 
 /** Times are of the last one of a row, `from` inclusive, `to` exclusive. */
-export const CallRefusalQuery = Paging.extend({
+export const CallRefusalQuery = PlacePaging.extend({
   direction: Direction.optional(),
   reason: RefusalReason.optional(),
   from: Instant.optional(),

@@ -2,7 +2,7 @@
 import { toIso } from '../model/clock.ts'
 import { msOf } from '../model/instant.ts'
 import type { AccountId } from '../model/ids.ts'
-import { cursorOf, toPage, type Page } from '../model/paging.ts'
+import { placeOf, toPage, type Page } from '../model/paging.ts'
 import type { CallRefusal, CallRefusalQuery, Refusal } from '../model/telephony.ts'
 import type { Sql, Transaction } from './sql.ts'
 
@@ -62,18 +62,18 @@ export async function listRefusals(
   query: CallRefusalQuery,
 ): Promise<Page<CallRefusal>> {
   const { direction, reason, from, to, limit } = query
-  const cursor = cursorOf<'refusal'>(query)
+  const place = placeOf<'refusal'>(query)
   const none = sql``
   const rows = await sql<Row[]>`
     select ${rowColumns(sql)} from call_refusals
     where account_id = ${accountId}
-      ${cursor ? sql`and (last_at, id) < ((select last_at from call_refusals where account_id = ${accountId} and id = ${cursor}), ${cursor})` : none}
+      ${place ? sql`and (last_at, id) < (${place.at ?? sql`(select last_at from call_refusals where account_id = ${accountId} and id = ${place.id})`}, ${place.id})` : none}
       ${direction === undefined ? none : sql`and direction = ${direction}`}
       ${reason === undefined ? none : sql`and reason = ${reason}`}
       ${from === undefined ? none : sql`and last_at >= ${msOf(from)}`}
       ${to === undefined ? none : sql`and last_at < ${msOf(to)}`}
     order by last_at desc, id desc limit ${limit + 1}`
-  return toPage(rows, limit, toCallRefusal)
+  return toPage(rows, limit, toCallRefusal, ({ lastAt }) => lastAt)
 }
 
 export type ToldRefusal = Row & { readonly accountId: AccountId | null }

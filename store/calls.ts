@@ -2,7 +2,7 @@
 import { callStatusOf, Direction, ProgressStatus } from '../model/call.ts'
 import { toId, type AccountId, type CallId, type WorkerId } from '../model/ids.ts'
 import { msOf } from '../model/instant.ts'
-import { cursorOf } from '../model/paging.ts'
+import { placeOf } from '../model/paging.ts'
 import type { PhoneCallQuery } from '../model/phone-call.ts'
 import { answerColumns, type CallRow, type DatedCall } from './call-rows.ts'
 import { findCallsByWords } from './found-calls.ts'
@@ -16,17 +16,17 @@ export async function findCall(sql: Sql | Transaction, accountId: AccountId, cal
 
 /**
  * Newest first; one more than the limit when there is more. Only the filters that are asked for stand in the query, so that each finds its
- * index. The cursor is a call of the account; any other one is followed by nothing.
+ * index.
  */
 export async function listCalls(sql: Sql, accountId: AccountId, query: PhoneCallQuery): Promise<DatedCall[]> {
   const { status, direction, q: text, from, to, limit } = query
   const workerId = query.workerId === undefined ? null : toId<'worker'>(query.workerId)
   if (query.workerId !== undefined && workerId === null) return []
-  const cursor = cursorOf<'call'>(query)
+  const place = placeOf<'call'>(query)
   const none = sql``
   const afterIn = (id: Fragment) =>
-    cursor &&
-    sql`and (created_at, ${id}) < ((select created_at from calls where account_id = ${accountId} and id = ${cursor}), ${cursor})`
+    place &&
+    sql`and (created_at, ${id}) < (${place.at ?? sql`(select created_at from calls where account_id = ${accountId} and id = ${place.id})`}, ${place.id})`
   const inTime = sql`
     ${from === undefined ? none : sql`and created_at >= ${msOf(from)}`}
     ${to === undefined ? none : sql`and created_at < ${msOf(to)}`}`

@@ -109,6 +109,7 @@ test('listing calls', async (t) => {
   const accountId = id('accountId', own.ids) as Parameters<typeof insertCall>[1]
   const workerId = id('workerId', own.ids) as Parameters<typeof insertCall>[2]
   const path = `/v1/accounts/${accountId}/phone-calls`
+  const ended = { progress: 'busy', outcome: 'busy' }
   await sql`delete from calls`
   const made: string[] = []
   for (const [index, columns] of [
@@ -116,7 +117,7 @@ test('listing calls', async (t) => {
     { progress: 'queued', direction: 'outbound', transport: 'sip_trunk' },
     { progress: 'ringing' },
     { progress: 'completed', outcome: 'completed' },
-    { progress: 'busy', outcome: 'busy' },
+    ended,
   ].entries())
     made.push(await insertCall(sql, accountId, workerId, { ...columns, createdAt: start + index * 60_000 }))
   const idsOf = async (query: string) =>
@@ -132,6 +133,26 @@ test('listing calls', async (t) => {
     const seen = [...first.data, ...second.data, ...third.data].map((call: { id: string }) => call.id)
     t.same(seen, made.toReversed())
     t.equal(third.nextCursor, null)
+    t.same(await idsOf(`limit=2&cursor=${first.data[1].id}`), only(2, 1), 'a cursor of before')
+  })
+
+  await t.test('goes on where a page ended when the last call of that page has been deleted', async (t) => {
+    const removed = await insertCall(sql, accountId, workerId, { ...ended, createdAt: start + 150_000 })
+    const page = (await ask(`${path}?limit=3`)).json
+    t.same([page.data[2].id, page.data.length], [removed, 3])
+    await sql`delete from calls where id = ${removed}`
+    t.same(await idsOf(`limit=3&cursor=${page.nextCursor}`), only(2, 1, 0))
+    t.same(await idsOf(`status=queued&cursor=${page.nextCursor}`), only(1))
+    const foreign = id('phoneCallId', other.ids)
+    t.same(await idsOf(`cursor=${foreign}_${start + 90_000}`), only(1, 0), 'a place says nothing of another account')
+    for (const cursor of [
+      `${foreign}_`,
+      `${foreign}_x`,
+      `${foreign}_-1`,
+      `${foreign}_1e3`,
+      `${foreign}_${'9'.repeat(16)}`,
+    ])
+      t.equal((await ask(`${path}?cursor=${cursor}`)).status, 400, cursor)
   })
 
   await t.test('shows the same of a call as the call itself', async (t) => {

@@ -804,9 +804,10 @@ test('refused calls', async (t) => {
   const at = (minute: number) => encodeURIComponent(new Date(start + minute * 60_000).toISOString())
   t.same(await ids(`?from=${at(1)}&to=${at(2)}`), [second])
   const page = (await get('call-refusals?limit=2')).json
-  t.equal(page.nextCursor, second)
   t.same(await ids(`?limit=2&cursor=${page.nextCursor}`), [first])
   t.same(await ids(`?cursor=${foreign}`), [], "another account's cursor")
+  await sql`delete from call_refusals where id = ${second ?? null}`
+  t.same(await ids(`?limit=2&cursor=${page.nextCursor}`), [first], 'the row of the cursor has gone')
   const answer = await ask(`/v1/accounts/${other.id}/call-refusals`, { key: other.key })
   t.same(
     answer.json.data.map(({ id }: { id: string }) => id),

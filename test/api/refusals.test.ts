@@ -1,4 +1,5 @@
 /** docs/contract/rest.md "Errors" and "Keys and accounts": what is refused, and how the refusal reads. */
+import { gzipSync } from 'node:zlib'
 import { test, type Test } from 'tap'
 import { renderTooLarge } from '../../api/render.ts'
 import { toId } from '../../model/ids.ts'
@@ -172,13 +173,17 @@ test('bodies', async (t) => {
       'application/x-www-form-urlencoded',
       'application/jsonp',
       'multipart/form-data',
+      'application/json; charset=iso-8859-1',
+      'application/json;charset="utf-16"',
       '',
     ]) {
       const answer = await post(webCalls, { body: json, headers: { 'content-type': type } })
       t.match({ status: answer.status, ...answer.json }, { status: 415, type: 'UNSUPPORTED_MEDIA_TYPE' }, type)
     }
     t.equal((await post(webCalls, {})).status, 415, 'no body and no type')
-    for (const type of ['application/json', 'Application/JSON; charset=utf-8'])
+    const packed = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
+    t.equal((await post(webCalls, { body: gzipSync(json), headers: packed })).status, 415, 'a compressed body')
+    for (const type of ['application/json', 'Application/JSON; charset=utf-8', 'application/json; charset="UTF-8"'])
       t.equal((await post(webCalls, { body: json, headers: { 'content-type': type } })).status, 200, type)
   })
 
