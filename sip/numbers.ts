@@ -67,8 +67,11 @@ const requestUserOf = ({ uri }: RequestIn): string[] => [userOf(uri)].filter((us
 /** A registered line is called by its username; the network says here which number led to it (RFC 7315 §4.2). */
 const partiesOf = (invite: RequestIn): string[] => usersIn(invite, 'p-called-party-id')
 
-const readAll = (written: readonly string[]): string[] =>
-  [...new Set([...written.flatMap((text) => e164Of(text) ?? []), ...written])].slice(0, maxCandidates)
+/** To and Request-URI mostly say the same: it is looked up in the plans once. */
+function readAll(written: readonly string[]): string[] {
+  const texts = [...new Set(written)]
+  return [...new Set([...texts.flatMap((text) => e164Of(text) ?? []), ...texts])].slice(0, maxCandidates)
+}
 
 /**
  * E.164; null when it was withheld or is no such number. P-Asserted-Identity counts only from a trunk that is trusted to say it
