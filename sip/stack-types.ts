@@ -178,6 +178,8 @@ export type SrfFace = {
     ): void
     /** The wire under the library, for what it offers no way to say: see stack.ts, close. */
     readonly client: {
+      /** By connection to a server: see pending-invites.ts. */
+      readonly mapServer: ReadonlyMap<unknown, { pendingNetworkInvites: object }>
       readonly wp: {
         closing?: boolean
         readonly socket?: { destroy(): unknown }

@@ -1,8 +1,7 @@
 /**
- * Owns the connection to the SIP server, over drachtio-srf: what is sent, what comes, and what becomes of it all when the connection goes.
- * The library never answers what was under way on a lost connection, so everything that waits here is settled by us; and a real
- * drachtio-server keeps the dialogs of a lost connection without telling anybody, so they get a BYE when it is back
- * (docs/design/sip.md "Differences from drachtio-server").
+ * Owns the connection to the SIP server, over drachtio-srf: what is sent, what comes, and what becomes of it all when the connection goes. The library never
+ * answers what was under way on a lost connection, so everything that waits here is settled by us; and a real drachtio-server keeps the dialogs of a lost
+ * connection without telling anybody, so they get a BYE when it is back (docs/design/sip.md "Differences from drachtio-server").
  */
 import { isIP } from 'node:net'
 import Srf from 'drachtio-srf'
@@ -13,6 +12,7 @@ import { createChallengeAnswers } from './challenge-answers.ts'
 import { invite, type Invitation, type InvitationHandlers } from './invitation.ts'
 import { refusalOfCertificate, withCertificate } from './client-certificate.ts'
 import type { ClientIdentities, ClientIdentity } from './server/transport/client-identities.ts'
+import { matchCancels } from './pending-invites.ts'
 import { protocolOf, publicContact, withPublicContact, type NamedOptions } from './public-contact.ts'
 import { readSipUri } from './server/message/uri.ts'
 import { type MayReach, refusalOfHost } from './server/transport/reachable-targets.ts'
@@ -82,11 +82,9 @@ export type StackDeps = {
   readonly answered?: (address: string) => void
 }
 
-/** Above Timer F of the server (32 s, RFC 3261 §17.1.2.2): it answers first. */
-const answerWithin = 40_000
+/** Ms. Above Timer F of the server (32 s, RFC 3261 §17.1.2.2): it answers first. The end of the service waits for answers to BYE so long. */
+const [answerWithin, farewellWithin] = [40_000, 1_500]
 const maxOrphans = 20_000
-/** Ms that the end of the service waits for answers to BYE. */
-const farewellWithin = 1_500
 
 /** Rejects when the server refuses the secret or is not there in time. */
 export async function connectStack(deps: StackDeps): Promise<SipStack> {
@@ -212,6 +210,7 @@ function watchConnection(
   srf.on('connect', (error, found = '') => {
     cancel()
     if (error) return refuse(new Error('the SIP server refused the secret', { cause: error }))
+    matchCancels(srf.app.client.mapServer)
     hostPorts = found
     log.info('SIP server connected', { listening: found })
     told.connected()

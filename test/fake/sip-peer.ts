@@ -9,7 +9,8 @@ import { headerOf, headersOf } from '../../sip/server/message/header-fields.ts'
 import type { SipMessage, SipRequest, SipResponse } from '../../sip/server/message/message.ts'
 import { parseMessage } from '../../sip/server/message/parse-message.ts'
 
-export type Words = { readonly headers?: readonly string[]; readonly body?: string }
+/** `contact` false: none is written. */
+export type Words = { readonly headers?: readonly string[]; readonly body?: string; readonly contact?: false }
 
 export type SipPeer = {
   readonly port: number
@@ -18,7 +19,9 @@ export type SipPeer = {
   /** Answers a request; our tag is put on To. */
   answer(request: SipRequest, status: number, words?: Words & { readonly reason?: string }): void
   /** A call to the service: our INVITE, not answered yet. */
-  invite(words?: Words & { readonly to?: string; readonly from?: string; readonly uri?: string }): PeerCall
+  invite(
+    words?: Words & { readonly to?: string; readonly from?: string; readonly uri?: string; readonly callId?: string },
+  ): PeerCall
   /** Our side of a call that came by an INVITE and was answered 200 here, or of a dialog in which one came. */
   callOf(invite: SipRequest): PeerCall
   /** A request outside of calls. */
@@ -50,23 +53,25 @@ export async function openSipPeer(serverPort: number): Promise<SipPeer> {
   const { port } = socket.address()
   const { take, next } = createInbox()
   socket.on('message', (bytes) => take(bytes))
-  const send = (lines: readonly string[], { headers = [], body = '' }: Words) => {
+  const send = (lines: readonly string[], { headers = [], body = '', contact }: Words) => {
     const type = body && !headers.some((line) => /^content-type/i.test(line)) ? ['Content-Type: application/sdp'] : []
-    const head = [...lines, `Contact: <sip:peer@127.0.0.1:${port}>`, ...headers, ...type]
+    const own = contact === false ? [] : [`Contact: <sip:peer@127.0.0.1:${port}>`]
+    const head = [...lines, ...own, ...headers, ...type]
     socket.send(
       `${head.join('\r\n')}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
       serverPort,
       '127.0.0.1',
     )
   }
-  const response = (callId: string, cseq: string) =>
+  const response = (callId: string, cseq: string, localTag: string) =>
     next(
       `answer to ${cseq}`,
       (message) =>
         message.kind === 'response' &&
         message.status > 100 &&
         headerOf(message, 'Call-ID') === callId &&
-        headerOf(message, 'CSeq') === cseq,
+        headerOf(message, 'CSeq') === cseq &&
+        tagOf(message, 'From') === localTag,
     ) as Promise<SipResponse>
   const call = createCalls({ port, serverPort, send, response })
 
@@ -84,8 +89,16 @@ export async function openSipPeer(serverPort: number): Promise<SipPeer> {
       const tagged = to.includes(';tag=') ? to : `${to};tag=peer${port}`
       send([`SIP/2.0 ${status} ${reason}`, ...copied, `To: ${tagged}`, ...rest], words)
     },
-    invite: ({ to = 'sip:+4930123456@service.test', from = 'sip:+4915112345678@carrier.test', uri, ...words } = {}) =>
-      call({ remote: to, local: from, target: uri ?? to, localTag: `t${port}-${count++}` }).invited(words),
+    invite({
+      to = 'sip:+4930123456@service.test',
+      from = 'sip:+4915112345678@carrier.test',
+      uri,
+      callId,
+      ...words
+    } = {}) {
+      const side = { remote: to, local: from, target: uri ?? to, localTag: `t${port}-${count++}` }
+      return call({ ...side, ...(callId !== undefined && { callId }) }).invited(words)
+    },
     callOf: (invite) =>
       call({
         remote: /<([^>]*)>/.exec(headerOf(invite, 'From') ?? '')?.[1] ?? '',
@@ -165,7 +178,7 @@ type Ends = {
   readonly port: number
   readonly serverPort: number
   readonly send: (lines: readonly string[], words: Words) => void
-  readonly response: (callId: string, cseq: string) => Promise<SipResponse>
+  readonly response: (callId: string, cseq: string, localTag: string) => Promise<SipResponse>
 }
 
 function createCalls({ port, send, response }: Ends) {
@@ -212,7 +225,7 @@ function createCalls({ port, send, response }: Ends) {
         return peerCall
       },
       async answered() {
-        const answer = await response(callId, `${sequence} INVITE`)
+        const answer = await response(callId, `${sequence} INVITE`, side.localTag)
         lastAnswer = answer
         if (answer.status >= 300) acknowledge(answer)
         return answer
@@ -221,11 +234,11 @@ function createCalls({ port, send, response }: Ends) {
       cancel: (words = {}) => write('CANCEL', sequence, words, branch),
       request(method, words = {}) {
         write(method, ++sequence, words)
-        return response(callId, `${sequence} ${method}`)
+        return response(callId, `${sequence} ${method}`, side.localTag)
       },
       async reinvite(words = {}, ack = {}) {
         write('INVITE', ++sequence, words)
-        const answer = await response(callId, `${sequence} INVITE`)
+        const answer = await response(callId, `${sequence} INVITE`, side.localTag)
         acknowledge(answer, ack)
         return answer
       },

@@ -158,6 +158,27 @@ test('a caller who cancels is gone before the answer, and the call that was stor
   t.match(await event(callId), { type: 'disconnected', cause: 'hung_up' })
 })
 
+test('of two callers who share a Call-ID the one who cancels is gone, and the other is answered or cancels as well', async (t) => {
+  const { telephony, peer, event, command } = await openEdgeScene(t)
+  telephony.trunks = [trunkOf({})]
+  const ring = async (index: number) => {
+    const call = peer.invite({ body: sdp(), callId: 'counted-from-the-start' })
+    t.equal(await statusOf(call.answered()), 180)
+    return { call, callId: await until(() => telephony.begun[index]) }
+  }
+  const [first, second, third] = [await ring(0), await ring(1), await ring(2)]
+  first.call.cancel()
+  t.equal(await statusOf(first.call.answered()), 487)
+  t.match(await event(first.callId), { type: 'disconnected', cause: 'hung_up' })
+  await command(second.callId, { type: 'answer' })
+  t.equal(await statusOf(second.call.answered()), 200)
+  second.call.ack()
+  t.match(await event(second.callId), { type: 'connected' })
+  third.call.cancel()
+  t.equal(await statusOf(third.call.answered()), 487)
+  t.match(await event(third.callId), { type: 'disconnected', cause: 'hung_up' })
+})
+
 test('an actor that ends an unanswered call says by its status what the caller hears', async (t) => {
   const scene = await openEdgeScene(t)
   const { telephony, peer, command } = scene
@@ -283,6 +304,8 @@ test('hold, resume, a new address and another codec are agreed on within the cal
   t.equal(updated.status, 200)
   t.equal(versionOf(updated), '3', 'the same words again')
   t.equal((await call.request('UPDATE')).status, 200, 'a session is refreshed without an offer')
+  const still = { body: sdp(rtp.local.port, { version: 5, codec: '8' }), contact: false } as const
+  t.equal((await call.reinvite(still)).status, 200, 'who says no Contact within a call is where it was')
   const format = { encoding: 'pcmu', rateHz: 8000 } as const
   await command(callId, { type: 'start', hears: [format], speaks: [format], recording: null })
   const { bytes } = await rtp.next()

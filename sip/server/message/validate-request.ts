@@ -2,7 +2,7 @@
  * Owns looking at a request that could be read: may it be worked on by a user agent, and if not, what is it answered? In the order of
  * RFC 3261 §8.2. Max-Forwards of 0 is no matter here: only who forwards refuses it (§16.3).
  */
-import { readAddress } from './address.ts'
+import { readAddress, tagOf } from './address.ts'
 import { headerOf, headersOf, valuesOf } from './header-fields.ts'
 import { mediaTypeOf } from './header-text.ts'
 import type { HeaderField, MessageFault, SipRequest } from './message.ts'
@@ -76,10 +76,11 @@ function numberFault(request: SipRequest): MessageFault | null {
     : fault(400, 'Malformed Max-Forwards')
 }
 
-/** A dialog or a binding would be made of it. §8.1.1.8, §12.1.1, §10.3. */
+/** A dialog or a binding would be made of it. §8.1.1.8, §12.1.1, §10.3. Within a dialog who says none stays where it is (§12.2.1.1). */
 function contactFault(request: SipRequest): MessageFault | null {
   const contacts = valuesOf(request, 'Contact')
-  if (contacts.length === 0) return request.method === 'INVITE' ? fault(400, 'Missing Contact') : null
+  if (contacts.length === 0)
+    return request.method === 'INVITE' && tagOf(request, 'To') === null ? fault(400, 'Missing Contact') : null
   const isStar = request.method === 'REGISTER' && contacts.length === 1 && contacts[0] === '*'
   if (isStar || contacts.every((contact) => readAddress(contact) !== null)) return null
   return fault(400, 'Malformed Contact')
