@@ -72,6 +72,7 @@ export const CallWarning = z.object({
     'DISCLOSURE_MISSING',
     'DISCLOSURE_REWORDED',
     'DATABASE_WAS_AWAY',
+    'TRANSCRIPT_COMPLETED_LATE',
   ]),
   message: z.string(),
 })

@@ -179,9 +179,9 @@ export async function findCallsOver(
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-/** Is the call there, in whatever state? */
-export async function callIsStored(sql: Sql, callId: CallId): Promise<boolean> {
-  const found = await sql`select from calls where id = ${callId}`
+/** Is the call there, in whatever state, and nobody has removed what was said in it? */
+export async function callHasWords(sql: Sql, callId: CallId): Promise<boolean> {
+  const found = await sql`select from calls where id = ${callId} and erased_at is null and log_removed_at is null`
   return found.count > 0
 }
 

@@ -8,7 +8,7 @@ import { toIso } from '../model/clock.ts'
 import type { AccountId, CallId, NewId, NodeId } from '../model/ids.ts'
 import type { Json } from '../model/json.ts'
 import { callColumns, workerConfigOf, type CallRow } from './call-rows.ts'
-import type { LoggedStep } from './call-steps.ts'
+import type { Claim, LoggedStep } from './call-steps.ts'
 import { insertionOf, newDeliveriesOf, type NewDeliveries } from './deliveries.ts'
 import { inTime } from './in-time.ts'
 import { columnOf, type Fragment, type Sql, type Transaction } from './sql.ts'
@@ -68,6 +68,28 @@ export function writeAlone(sql: Sql, newId: NewId, step: CallStep): Promise<Grou
     return result.written.size === 0 && (await wasWritten(tx, step))
       ? { written: new Set([step]), announced: 1 }
       : result
+  }) as Promise<GroupResult>
+}
+
+/**
+ * One step more of a call that nobody runs, over or not: it is claimed and given back in the same transaction. `stepOf` null: it has no use for one. Nor has
+ * a call whose words were removed.
+ */
+export function writeUnowned(
+  sql: Sql,
+  newId: NewId,
+  { callId, nodeId }: Pick<Tenure, 'callId' | 'nodeId'>,
+  stepOf: (claim: Omit<Claim, 'leftFor'>) => CallStep | null,
+): Promise<GroupResult> {
+  return sql.begin(async (tx): Promise<GroupResult> => {
+    const [claim] = await tx<Omit<Claim, 'leftFor'>[]>`
+      select account_id, epoch + 1 as epoch, version, snapshot from calls
+      where id = ${callId} and owner is null and erased_at is null and log_removed_at is null for no key update`
+    const step = claim ? stepOf(claim) : null
+    if (!step) return { written: new Set(), announced: 0 }
+    await tx`update calls set owner = ${nodeId}, epoch = epoch + 1 where id = ${callId}`
+    await holdTakers(tx, step)
+    return write(tx, newId, { written: toRows([step], await read(tx, [step])), hurry: tx`true` })
   }) as Promise<GroupResult>
 }
 

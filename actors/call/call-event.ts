@@ -220,8 +220,14 @@ export type Effect =
       readonly tools: readonly JsonObject[] | null
       readonly metadata: JsonObject | null
     }
-  /** `isFound`: a former actor's, and not of this talk. */
-  | { readonly type: 'store_turn'; readonly index: number; readonly turn: Turn; readonly isFound?: true }
+  /** `isFound`: a former actor's, and not of this talk. `isLate`: the end of the call has been announced, and nothing is behind it. */
+  | {
+      readonly type: 'store_turn'
+      readonly index: number
+      readonly turn: Turn
+      readonly isFound?: true
+      readonly isLate?: true
+    }
   /** A turn as far as it is known; told to those who want to read along. */
   | { readonly type: 'show_turn'; readonly index: number; readonly turn: ShownTurn }
   | {

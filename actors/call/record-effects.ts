@@ -83,7 +83,7 @@ function rowsOf(facts: StepFacts, effect: Effect, now: number): Added {
     case 'store_worker_request':
       return { change: hookAnswerOf(effect) }
     case 'store_turn':
-      return { turn: effect, event: transcriptOf(call, effect, now) }
+      return { turn: effect, ...(!effect.isLate && { event: transcriptOf(call, effect, now) }) }
     case 'show_turn':
       return showsTurns(facts) ? { event: transcriptOf(call, effect, now) } : {}
     case 'store_warning':

@@ -1,16 +1,19 @@
 /**
  * Owns what becomes of turns that were kept here and can be written no more, because another actor has the call: that one is told of each, in their order, and
- * writes it behind its own, unless it has heard the same again. Told twice it is written once.
+ * writes it behind its own, unless it has heard the same again. Of a call that nobody runs any more they are written from here. Told twice it is written once.
  */
 import { pause, type Clock } from '../../model/clock.ts'
 import type { Turn } from '../../model/call.ts'
-import type { CallId, NodeId } from '../../model/ids.ts'
+import type { CallId, NewId, NodeId } from '../../model/ids.ts'
 import type { Bus } from '../../model/bus.ts'
 import { findOwners } from '../../store/call-steps.ts'
+import { renewCallWords } from '../../store/call-words.ts'
 import type { Sql } from '../../store/sql.ts'
 import { listTurns } from '../../store/transcripts.ts'
+import { writeUnowned } from '../../store/write-steps.ts'
 import type { CallFact } from '../call/call-event.ts'
-import type { KeptStep } from '../call/call-step.ts'
+import { storedStep, type KeptStep } from '../call/call-step.ts'
+import { step } from '../call/machine/step.ts'
 import type { NodePeers } from './node-beats.ts'
 import { sendFact } from './remote-facts.ts'
 
@@ -23,10 +26,13 @@ export type BringFound = (
 
 type Deps = {
   readonly sql: Sql
+  readonly newId: NewId
   readonly bus: Bus
   readonly clock: Clock
   readonly nodeId: NodeId
   readonly peers: Pick<NodePeers, 'sightings'>
+  /** So many deliveries have been committed. */
+  readonly wakeDeliveries: (written: number) => void
   /** An actor of this node. */
   find(callId: CallId): Promise<Actor | null> | null
 }
@@ -41,10 +47,22 @@ const pauseBetween = 500
 const nothing: ReadonlySet<KeptStep> = new Set()
 
 export function createFoundTurns(deps: Deps): BringFound {
-  /** `left`: nobody has the call, or nobody answers for it. */
+  const { sql } = deps
+  /** Of a call that nobody runs. */
+  const write = async (callId: CallId, fact: Found): Promise<'there' | 'left'> => {
+    const { written, announced } = await writeUnowned(sql, deps.newId, { callId, nodeId: deps.nodeId }, (claim) => {
+      const now = deps.clock.now()
+      const next = step(claim.snapshot, fact, now)
+      const tenure = { ...claim, callId, nodeId: deps.nodeId }
+      return next.ignored ? null : storedStep(tenure, { fact, next, now, snapshot: next.state.persisted })
+    })
+    if (announced > 0) deps.wakeDeliveries(announced)
+    return written.size > 0 ? 'there' : 'left'
+  }
+  /** `left`: nobody has the call and it has no use for the fact, or nobody answers for it. */
   const tell = async (callId: CallId, fact: Found): Promise<'here' | 'there' | 'left'> => {
-    const found = (await findOwners(deps.sql, [callId], deps.peers.sightings())).get(callId)
-    if (!found?.owner) return 'left'
+    const found = (await findOwners(sql, [callId], deps.peers.sightings())).get(callId)
+    if (!found?.owner) return write(callId, fact)
     if (found.owner !== deps.nodeId) return (await sendFact(deps.bus, callId, fact)) === 'taken' ? 'there' : 'left'
     const actor = await deps.find(callId)
     return actor && actor.epoch > fact.epoch && (await actor.deliver(fact)) ? 'here' : 'left'
@@ -62,7 +80,7 @@ export function createFoundTurns(deps: Deps): BringFound {
     })
     const accountId = steps[0]?.tenure.accountId
     if (accountId === undefined || found.length === 0) return nothing
-    const written = await listTurns(deps.sql, accountId, callId)
+    const written = await listTurns(sql, accountId, callId)
     // What this node's own actor writes waits behind these steps.
     const here = new Set<Found>()
     for (const { fact } of found) {
@@ -71,8 +89,10 @@ export function createFoundTurns(deps: Deps): BringFound {
       if (told === 'left') break
       if (told === 'here') here.add(fact)
     }
+    // Where it has been processed already.
+    await renewCallWords(sql, [callId])
     // A version of before this was told takes no notice of it.
-    const there = await listTurns(deps.sql, accountId, callId)
+    const there = await listTurns(sql, accountId, callId)
     return new Set(found.flatMap(({ step, fact }) => (here.has(fact) || isAmong(there, fact.turn) ? [step] : [])))
   }
 }

@@ -1,6 +1,6 @@
 /** Owns what is put aside of steps that were kept and can be written no more. */
 import type { CallId } from '../../model/ids.ts'
-import { callIsStored } from '../../store/call-steps.ts'
+import { callHasWords } from '../../store/call-steps.ts'
 import type { Place } from '../../store/journal-file.ts'
 import type { Sql } from '../../store/sql.ts'
 import { isInLog } from '../../store/write-steps.ts'
@@ -13,8 +13,8 @@ type Kept = { readonly source: { read(place: Place): Promise<string> }; readonly
 type Deps = { readonly sql: Sql; readonly bringFound: BringFound }
 
 /**
- * Without what had been written before the call was taken, and without turns that its other actor has written. Of a call that was deleted nothing is kept;
- * of one that was never written, all.
+ * Without what had been written before the call was taken, and without turns that its other actor has written. Of a call that was deleted, or whose words
+ * were removed, nothing is kept; of one that was never written, all.
  */
 export async function linesOfUnwritten(
   { sql, bringFound }: Deps,
@@ -25,7 +25,7 @@ export async function linesOfUnwritten(
   const texts = await Promise.all(given.map(({ source, place }) => source.read(place).catch(() => null)))
   const isUnborn = texts.some((text) => text !== null && birthOfText(text) !== null)
   if (isUnborn) return texts.map((text) => text ?? damaged)
-  if (!(await callIsStored(sql, callId))) return []
+  if (!(await callHasWords(sql, callId))) return []
   const lines: { readonly text: string; readonly step: KeptStep | null }[] = []
   for (const text of texts) {
     const step = text === null ? null : stepOfText(text)

@@ -308,6 +308,37 @@ test('a turn that a former actor had kept is written behind those of now, once, 
   )
 })
 
+test('one that is found when the call is over is written all the same; of a call whose end was announced nobody is told but by a warning, once', async (t) => {
+  const found = (version: number, text: string): CallFact => ({
+    type: 'turn_found',
+    epoch: 1,
+    version,
+    turn: { role: 'user', text, from: 0, to: 20, confidence: 1, source: 'embedded' },
+  })
+  const failed: CallFact = { type: 'post_processing_failed', details: 'no' }
+  const talk: CallFact[] = [here, connected, nothingAsked, turn('one'), { type: 'agent_finished', nextAction: null }]
+  const steps = run(web, [
+    ...talk,
+    legClosed,
+    found(7, 'two'),
+    failed,
+    found(7, 'two'),
+    found(8, 'three'),
+    found(9, 'four'),
+  ])
+  const late = steps.slice(talk.length + 2).map(({ effects, ignored, state }) => {
+    const told = effects.map((effect) => (effect.type === 'store_turn' ? [effect.index, effect.isLate] : effect.type))
+    return [ignored, state.finished, ...told]
+  })
+  t.same(late, [
+    [false, false, [1, undefined]],
+    [false, true, 'fail_post_processing', 'announce_ended'],
+    [true, true],
+    [false, true, [2, true], 'store_warning'],
+    [false, true, [3, true]],
+  ])
+})
+
 const heard = (text: string, notes: readonly Note[] = []): CallFact => ({
   type: 'caller_heard',
   words: { turn: { role: 'user', text, from: 0, to: 20, confidence: null, source: 'embedded' }, notes },

@@ -1,4 +1,5 @@
 /** Nodes that hear of each other: who falls silent loses its calls at once, whoever was only asleep finds them gone, and none is run twice. */
+import { createSecretKey, randomBytes } from 'node:crypto'
 import { test } from 'tap'
 import type { CallFact } from '../../actors/call/call-event.ts'
 import { replay } from '../../actors/call/machine/replay.ts'
@@ -7,6 +8,9 @@ import type { NodeId } from '../../model/ids.ts'
 import { nodeSubjectsOf } from '../../model/node-beat.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
 import { renewLease } from '../../store/nodes.ts'
+import { createSecretBox } from '../../store/secret-box.ts'
+import { createSubscription } from '../../store/subscriptions.ts'
+import { listTurns } from '../../store/transcripts.ts'
 import { createCutDatabase } from '../fake/cut-database.ts'
 import { awake, openBeats, openNode, pass, talk } from '../scenes/beating-nodes.ts'
 import { openShared, status } from '../scenes/call-node.ts'
@@ -125,6 +129,51 @@ test('turns that a living node had only on its disk when another took its call a
   await browser.until(status('completed'))
   t.same((await said()).at(-1), 'five')
   t.same(replay(await listCallEvents(shared.sql, callId)).differences, [])
+})
+
+test('those of a call that is over by then are written, and nobody is told but by a warning of the call', async (t) => {
+  const shared = await openShared(t)
+  const { sql } = shared
+  const database = createCutDatabase(sql)
+  const dataDir = await createFolder(t)
+  const first = await openNode(t, { ...shared, sql: database.sql }, { dataDir })
+  const second = await openNode(t, shared)
+  const { accountId, callId, leg, browser } = await talk(shared, first.node)
+  const request = { eventType: '*', url: 'https://receiver.example/' } as const
+  const box = createSecretBox(createSecretKey(randomBytes(32)))
+  await createSubscription(sql, box, { accountId, request, newId, now: shared.clock.now() })
+  await pass(shared, 200)
+  database.cut()
+  const turn = { role: 'user', text: 'Nine', from: 900, to: 950, confidence: 1, source: 's', latency: null } as const
+  t.ok(await first.node.switchboard.route(callId, { type: 'turn_committed', turn }))
+  first.sleeps(true)
+  await pass(shared, 450)
+  await until(() => second.node.engine.configs.length === 1)
+  leg.event({ type: 'disconnected', cause: 'hung_up', details: 'bye' })
+  await browser.until(status('completed'))
+  const isOver = async () => (await sql`select from calls where id = ${callId} and finished`).count === 1
+  await until(isOver)
+  const told = () => sql`select event_type from deliveries where call_id = ${callId}`
+  const before = (await told()).count
+  t.ok(before > 0)
+  first.sleeps(false)
+  database.mend()
+  const turns = () => listTurns(sql, accountId, callId)
+  await until(async () => {
+    await pass(shared, 100)
+    return (await turns()).length === 1
+  })
+  await until(() => first.node.switchboard.running() === 0)
+  t.match(await turns(), [{ ...turn, turnIndex: 0 }])
+  t.equal((await told()).count, before, 'call.ended stays the last event')
+  const [row] = await sql`select owner, warnings, finished from calls where id = ${callId}`
+  t.match(row, { owner: null, finished: true, warnings: [{ type: 'TRANSCRIPT_COMPLETED_LATE' }] })
+  t.same(
+    (await sql`select words from call_words where call_id = ${callId}`).map(({ words }) => words as string[]),
+    [['nine']],
+  )
+  t.notOk(first.node.log.lines.some(({ message }) => message === 'steps of a call were put aside'))
+  t.same(replay(await listCallEvents(sql, callId)).differences, [])
 })
 
 test('a node that was asleep leaves what is another’s by now with the first word of it', async (t) => {

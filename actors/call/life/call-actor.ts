@@ -6,14 +6,13 @@ import { subjectsOf, type Subscription } from '../../../model/bus.ts'
 import type { Cancel, Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
 import type { CallId, NodeId } from '../../../model/ids.ts'
-import { flawOf, storableJson, type Json } from '../../../model/json.ts'
+import { flawOf, storableJson } from '../../../model/json.ts'
 import type { LegEvent } from '../../../model/leg.ts'
 import { retry, waitsOf } from '../../../model/retry.ts'
 import { databaseUnreachable } from '../../../store/database-unreachable.ts'
 import type { Claim } from '../../../store/call-steps.ts'
 import type { StepWriter } from '../../../store/step-groups.ts'
-import type { CallStep, Tenure } from '../../../store/write-steps.ts'
-import { toCallStep } from '../call-step.ts'
+import { storedStep } from '../call-step.ts'
 import type { NodePeers } from '../../node/node-beats.ts'
 import type { CommitWatch } from '../../node/commit-watch.ts'
 import { toLegEvent } from '../../node/leg-link.ts'
@@ -26,7 +25,7 @@ import { createLegWatch } from './leg-watch.ts'
 import { createMailbox } from './mailbox.ts'
 import { toldNobody, type CallsTelling } from './call-telling.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
-import { nextDeadlineOf, stateOf, step, type CallState, type Step } from '../machine/step.ts'
+import { nextDeadlineOf, stateOf, step, type CallState } from '../machine/step.ts'
 
 export type CallActorDeps = PerformerDeps & {
   readonly nodeId: NodeId
@@ -151,19 +150,6 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Acto
 /** A leg connects once: this is another one, of a browser that has come back by another process. */
 const isReturn = ({ type }: LegEvent, { context }: CallState): boolean =>
   type === 'connected' && context.transport === 'webrtc' && context.answeredAt !== null
-
-/** What of a step is stored: snapshot, log and everything that must not be lost. */
-function storedStep(
-  tenure: Tenure,
-  { fact, next, now, snapshot }: { fact: CallFact; next: Step; now: number; snapshot: Json },
-): CallStep {
-  const { waitsIn, finished } = next.state
-  return toCallStep({
-    tenure,
-    next: { snapshot, dormant: waitsIn !== null, finished },
-    logged: { event: fact as Json, effects: next.effects as Json, ignored: next.ignored, at: now },
-  })
-}
 
 /** For the earliest deadline of a state, and for a leg that says nothing. */
 function createWaits(deps: CallActorDeps, end: CallEnd) {

@@ -3,7 +3,7 @@
  * Effects have no code of their own: a step returns their names and parameters.
  */
 import { assign, setup } from 'xstate'
-import type { RecordingState } from '../../../model/call.ts'
+import type { CallWarning, RecordingState } from '../../../model/call.ts'
 import type { LegQuality } from '../../../model/call-quality.ts'
 import type { Json, JsonObject } from '../../../model/json.ts'
 import type { SettledLine } from '../../../model/leg.ts'
@@ -67,6 +67,8 @@ export type CallContext = CallBirth & {
   readonly isStored?: true
   readonly deadlines: Readonly<Partial<Record<Deadline, number>>>
 }
+
+const completedLate: CallWarning['type'] = 'TRANSCRIPT_COMPLETED_LATE'
 
 type Of<Type extends CallFact['type']> = Extract<CallFact, { type: Type }>
 type Parameters<Type extends Effect['type']> = Omit<Extract<Effect, { type: Type }>, 'type'>
@@ -155,7 +157,7 @@ export const machineActions = setup({
         ...(told.turn.source === supervisorSource && { voiceIsTurns: true as const }),
       }
     }),
-    /** What the engine knows of the talk stays as it is. */
+    /** What the engine remembers stays as it is. */
     countFound: assign(({ context, event }) => {
       const told = event as Of<'turn_found'>
       const found = { ...context.found, [told.epoch]: told.version }
@@ -172,6 +174,7 @@ export const machineActions = setup({
     noteWarned: assign(({ context, event }) => ({
       warned: [...(context.warned ?? []), (event as Of<'warned'>).warning.type],
     })),
+    noteCompletedLate: assign(({ context }) => ({ warned: [...(context.warned ?? []), completedLate] })),
     noteDue: assign(({ event }) => ({ disclosing: (event as Of<'disclosure_due'>).text })),
     noteDisclosed: assign(({ context }) => ({ disclosedTurns: context.turns })),
     noteRecording: assign((_, recording: RecordingState) => ({ recording })),
@@ -259,6 +262,10 @@ export const machineActions = setup({
     newlyFound: ({ context: { found = {} }, event }) => {
       const { epoch, version } = event as Of<'turn_found'>
       return version > (found[epoch] ?? -1)
+    },
+    firstFoundLate: ({ context: { found = {}, warned = [] }, event }) => {
+      const { epoch, version } = event as Of<'turn_found'>
+      return version > (found[epoch] ?? -1) && !warned.includes(completedLate)
     },
     seeksLeg: ({ event }) => (event as Of<'taken_over'>).seeksLeg === true,
     passed: ({ event }, deadline: Deadline) => (event as Of<'deadline_passed'>).deadline === deadline,

@@ -30,6 +30,7 @@ import {
   keepHeard,
   turnCommitted,
   turnFound,
+  turnFoundLate,
   turnShown,
   warned,
   warnedOfRecording,
@@ -259,9 +260,10 @@ export const callMachine = machineActions.createMachine({
           },
           { target: 'ended', actions: 'fail_post_processing' },
         ],
+        turn_found: turnFound,
       },
     },
-    ended: { type: 'final', entry: 'announce_ended' },
+    ended: { type: 'final', entry: 'announce_ended', on: { turn_found: turnFoundLate } },
 
     canceledBeforeDialing: {
       type: 'final',

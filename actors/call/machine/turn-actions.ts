@@ -49,6 +49,33 @@ const storeFound = {
 /** Behind those that the call has by now: when it was said stands in it. */
 export const turnFound = { guard: 'newlyFound', actions: [storeFound, 'countFound'] } as const
 
+const storeLate = {
+  type: 'store_turn',
+  params: ({ context, event }: { context: CallContext; event: Of<'turn_found'> }) => ({
+    index: context.turns,
+    turn: event.turn,
+    isFound: true as const,
+    isLate: true as const,
+  }),
+} as const
+
+const completedLate = {
+  type: 'store_warning',
+  params: {
+    warning: {
+      type: 'TRANSCRIPT_COMPLETED_LATE',
+      message:
+        'What was said while the database was away was found when call.ended had been sent: the transcript has more than that event. Process the call again to have it considered.',
+    },
+  },
+} as const
+
+/** Of a call whose end has been announced. */
+export const turnFoundLate = [
+  { guard: 'firstFoundLate', actions: [storeLate, 'countFound', completedLate, 'noteCompletedLate'] },
+  { guard: 'newlyFound', actions: [storeLate, 'countFound'] },
+] as const
+
 /** What the caller is saying is shown, and kept for the case that nobody is left to hear the end of it. */
 export const callerHeard = [
   { guard: 'saysSomething', actions: ['noteHeard', { type: 'show_turn', params: shownOfCaller }] },
