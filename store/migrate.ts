@@ -23,8 +23,10 @@ export async function migrate(
   told: (news: IndexNews) => void = () => undefined,
 ): Promise<string[]> {
   const migrations = await readMigrations(folder)
-  await sql.begin(createBookkeeping)
+  const isDone = await areApplied(sql, migrations)
+  if (!isDone) await sql.begin(createBookkeeping)
   await makeIndexes(sql, told)
+  if (isDone) return []
   const applied: string[] = []
   for (const migration of migrations) {
     if (!(await sql.begin((tx) => apply(tx, migration)))) continue
@@ -32,6 +34,16 @@ export async function migrate(
     await makeIndexes(sql, told)
   }
   return applied
+}
+
+/** Asked without the lock, so that processes which start together, or again and again, wait for nobody: one with as many files would take it as often. */
+async function areApplied(sql: Sql, migrations: readonly Migration[]): Promise<boolean> {
+  const [tables] = await sql<{ areThere: boolean }[]>`
+    select to_regclass('migrations') is not null and to_regclass('migration_indexes') is not null as are_there`
+  if (!tables?.areThere) return false
+  const rows = await sql<Applied[]>`select name, sha256 from migrations`
+  const applied = new Map(rows.map(({ name, sha256 }) => [name, sha256]))
+  return migrations.every(({ name, sha256 }) => applied.get(name) === sha256)
 }
 
 type Applied = Pick<Migration, 'name' | 'sha256'>

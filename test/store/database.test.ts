@@ -214,7 +214,10 @@ await t.test('migrations run once each, in order, however many processes start a
   await Promise.all(several.map((one) => one.end({ timeout: 1 })))
   t.strictSame(applied.flat().toSorted(), ['0001_first.sql', '0002_second.sql', '0010_tenth.sql'])
   t.strictSame(await things(sql), [1, 2, 3])
-  t.strictSame(await migrate(sql, folder), [])
+  await sql.begin(async (tx) => {
+    await tx`select pg_advisory_xact_lock(7275539)`
+    t.strictSame(await migrate(sql, folder), [], 'where all are applied nobody waits for whoever has the lock')
+  })
 })
 
 await t.test(
