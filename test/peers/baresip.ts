@@ -10,6 +10,7 @@ import path from 'node:path'
 import { wavHeaderOf } from '../../media/recording/wav.ts'
 import { parseWav } from '../scenes/parse-wav.ts'
 import { createFolder } from '../scenes/folder.ts'
+import { inTime } from '../scenes/in-time.ts'
 import { freePorts, hasProgram, startProgram } from './peer-program.ts'
 import { fakeTls } from '../scenes/tls.ts'
 
@@ -147,12 +148,16 @@ async function openControl(port: number) {
       const text = JSON.stringify({ command, params })
       socket.write(`${Buffer.byteLength(text)}:${text},`)
     },
-    async event(type: string): Promise<Record<string, unknown>> {
-      for (;;) {
-        const index = events.findIndex((event) => event['type'] === type)
-        if (index >= 0) return events.splice(index, 1)[0]!
-        await new Promise<void>((resolve) => (told = resolve))
+    event(type: string): Promise<Record<string, unknown>> {
+      const look = async (): Promise<Record<string, unknown>> => {
+        for (;;) {
+          const index = events.findIndex((event) => event['type'] === type)
+          if (index >= 0) return events.splice(index, 1)[0]!
+          await new Promise<void>((resolve) => (told = resolve))
+        }
       }
+      // Who is refused hears CALL_CLOSED in place of CALL_ESTABLISHED.
+      return inTime(`${type} of baresip`, look(), () => events)
     },
     close: async () => void socket.destroy(),
   }

@@ -5,6 +5,7 @@ import path from 'node:path'
 import type { Test } from 'tap'
 import type { NodeId } from '../../model/ids.ts'
 import type { Sql } from '../../store/sql.ts'
+import { inTime } from './in-time.ts'
 
 export type PhoneNode = {
   readonly child: ChildProcess
@@ -25,7 +26,12 @@ export async function startPhoneNode(
   const before = await sql<{ id: NodeId }[]>`select id from nodes`
   const child = fork(program, given)
   t.teardown(() => child.kill('SIGKILL'))
-  const [{ url }] = (await once(child, 'message')) as [{ url: string }]
+  const failed = once(child, 'exit').then(([code]) =>
+    Promise.reject(new Error(`a node ended with ${code} at its start`)),
+  )
+  failed.catch(() => {}) // Later it may end.
+  const told = once(child, 'message') as Promise<[{ url: string }]>
+  const [{ url }] = await inTime('the start of a node', Promise.race([told, failed]))
   const known = before.map(({ id }) => id)
   const [node] = await sql<{ id: NodeId }[]>`select id from nodes where id <> all(${known}::text[])`
   const kill = async () => {
