@@ -8,6 +8,8 @@ import { pause, type Clock } from '../../model/clock.ts'
 import type { CallId, NodeId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import { CallOffered, nodeSubjectsOf } from '../../model/node-beat.ts'
+import { retry } from '../../model/retry.ts'
+import { databaseUnreachable } from '../../store/database-unreachable.ts'
 import { takesOver, type NodePeers } from './node-beats.ts'
 import type { CallActor } from '../call/life/call-actor.ts'
 import type { KeptSteps } from './kept-steps.ts'
@@ -30,6 +32,8 @@ const answerWithin = 2_000
 const lookEvery = 20
 /** Ms. A talk without a pause is handed over in the middle of it. */
 const patience = 20_000
+/** Ms between two tries to take back a call that nobody took. */
+const backAgainEvery = 250
 /** At a time: each makes a node open a session. */
 const mostAtOnce = 16
 
@@ -71,7 +75,7 @@ export async function handOver(deps: Deps, signal: AbortSignal): Promise<number>
     )
       if (!(await pause(deps.clock, lookEvery, signal))) return false
     underWay++
-    return give(deps, callId, actor)
+    return give(deps, callId, actor, signal)
       .catch((error: unknown) => {
         // One call of many: whoever finds it without an owner takes it.
         deps.log.error('a call could be neither handed over nor taken back', { callId, error })
@@ -83,8 +87,8 @@ export async function handOver(deps: Deps, signal: AbortSignal): Promise<number>
   return taken.filter(Boolean).length
 }
 
-async function give(deps: Deps, callId: CallId, actor: CallActor): Promise<boolean> {
-  const { log, owned, peers } = deps
+async function give(deps: Deps, callId: CallId, actor: CallActor, signal: AbortSignal): Promise<boolean> {
+  const { log, peers } = deps
   const targets = targetsOf(peers)
   // Once it is left there is no way back but another claim.
   if (targets.length === 0 || !(await actor.leave())) return false
@@ -94,8 +98,14 @@ async function give(deps: Deps, callId: CallId, actor: CallActor): Promise<boole
     return true
   }
   log.warn('a call that was to be handed over is taken back', { callId })
-  await owned.own(callId)
+  await takeBack(deps, callId, signal)
   return false
+}
+
+/** Nobody else may take it while this node lives: a database that went away in between is waited for. */
+async function takeBack({ owned, clock }: Deps, callId: CallId, signal: AbortSignal): Promise<void> {
+  const wait = (error: unknown): number | null => (databaseUnreachable(error) ? backAgainEvery : null)
+  await retry({ clock, wait, signal }, () => owned.own(callId))
 }
 
 /** Who has the fewest calls first. */

@@ -1,8 +1,10 @@
 /** A node that is stopped: its calls go to another one, each in a pause of its talk, and what is said before and after it is one conversation. */
 import { test } from 'tap'
 import { replay } from '../../actors/call/machine/replay.ts'
+import { nodeSubjectsOf } from '../../model/node-beat.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
 import { listTurns } from '../../store/transcripts.ts'
+import { createCutDatabase } from '../fake/cut-database.ts'
 import { openShared, status } from '../scenes/call-node.ts'
 import { createFolder } from '../scenes/folder.ts'
 import { freezePostgres } from '../scenes/frozen-postgres.ts'
@@ -101,6 +103,31 @@ test('without another node that takes calls they stay, and one that nobody takes
   const [row] = await shared.sql`select owner, epoch from calls where id = ${callId}`
   t.match(row, { owner: first.node.nodeId, epoch: 2 })
   await until(() => first.node.engine.configs.length === 2)
+})
+
+test('one that nobody takes because the database goes away just then is taken back when it is back', async (t) => {
+  const shared = await openShared(t)
+  const database = createCutDatabase(shared.sql)
+  const cuttable = { ...shared, sql: database.sql }
+  const [first, second] = [await openNode(t, cuttable), await openNode(t, cuttable)]
+  const { callId } = await talk(shared, first.node)
+  await pass(shared, 200)
+  // Before what the other one asks of it.
+  shared.bus.subscribe(nodeSubjectsOf(second.node.nodeId).offer, () => database.cut())
+  const given = first.node.switchboard.handOver(never)
+  while (first.node.switchboard.running() > 0) await pass(shared, 50)
+  await pass(shared, 3_000)
+  t.equal(first.node.engine.configs.length + second.node.engine.configs.length, 1, 'nobody has it')
+  database.mend()
+  await until(async () => {
+    await pass(shared, 100)
+    return first.node.switchboard.running() === 1
+  })
+  t.equal(await given, 0)
+  await until(() => first.node.engine.configs.length === 2)
+  t.match(await shared.sql`select owner, epoch from calls where id = ${callId}`, [
+    { owner: first.node.nodeId, epoch: 2 },
+  ])
 })
 
 test('what the caller was saying is heard again by the next actor, and is one turn; what is written down is settled', async (t) => {
