@@ -11,7 +11,14 @@ import { test, type Test } from 'tap'
 import { settingNames, readConfig } from '../../app/config.ts'
 import { openScriptCheck } from '../../app/script-check.ts'
 import { answers, scriptOf, toolCallsOf } from '../../tools/chaos/conversation.ts'
-import { endsOf, violationsOf, violationsOfCount, type SeenCall, type SeenRound } from '../../tools/chaos/judge.ts'
+import {
+  endsOf,
+  usualSilenceOf,
+  violationsOf,
+  violationsOfCount,
+  type SeenCall,
+  type SeenRound,
+} from '../../tools/chaos/judge.ts'
 import { faultKinds, faultNames, planOf, type FaultName } from '../../tools/chaos/plan.ts'
 import { createRandom } from '../../tools/chaos/random.ts'
 import type { ToldEvent } from '../../tools/chaos/told.ts'
@@ -119,6 +126,14 @@ const roundOf = (fault: FaultName, struck: readonly string[] = []): SeenRound =>
 
 const foundIn = (call: SeenCall, round = roundOf('postgres-stop')): string[] =>
   violationsOf(call, round).map(({ invariant }) => invariant)
+
+test('what callers wait without a fault is the longest silence of them, and half a second where none was long enough to be told', async (t) => {
+  t.equal(usualSilenceOf([good, { silences: [{ from: 0, ms: 640 }] }]), 1_500)
+  const usualSilence = usualSilenceOf([{ silences: [] }])
+  const waited = (ms: number): SeenCall => ({ ...good, silences: [{ from: 0, ms }] })
+  t.same(foundIn(waited(780), { ...roundOf('postgres-stop'), usualSilence }), [])
+  t.same(foundIn(waited(820), { ...roundOf('postgres-stop'), usualSilence }), ['silence'])
+})
 
 test('a line between two processes may hold while the bus is away and a second longer, and no other line may', async (t) => {
   const waited = (ms: number): SeenCall => ({ ...good, silences: [{ from: 0, ms: 1_600 + ms }] })

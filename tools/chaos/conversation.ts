@@ -11,6 +11,9 @@ const questions = [
 
 const choices = answers.map((answer) => answer.replace(/^(tea|coffee) please$/, '$1 / $&')).join(' | ')
 
+/** Ms. Shorter silences are not told apart: a caller may always wait so long. */
+export const unseenSilence = 500
+
 export const toolName = 'note'
 /** A tool is called before each question of this many. */
 const toolEvery = 2

@@ -1,4 +1,5 @@
 /** Owns what must hold for every call whatever strikes, and what it is called when it does not: from what was seen from outside. Pure. */
+import { unseenSilence } from './conversation.ts'
 import type { FaultKind } from './plan.ts'
 import type { Said, Silence } from './talk.ts'
 import type { ToldCall } from './told.ts'
@@ -77,6 +78,10 @@ const longestSaying = 2_500
 /** What is said so late may be after the last question. */
 const lastWords = 4_000
 const ranks = ['scheduled', 'queued', 'ringing', 'in_progress']
+
+/** Ms that callers wait at most where nothing is struck. */
+export const usualSilenceOf = (calls: readonly Pick<SeenCall, 'silences'>[]): number =>
+  Math.max(unseenSilence, ...calls.flatMap(({ silences }) => silences.map(({ ms }) => ms)))
 
 /** The longest of them beyond what is usual; 0 when there is none. */
 export const extraSilenceOf = (call: SeenCall, usual: number): number =>

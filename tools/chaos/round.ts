@@ -9,7 +9,15 @@ import type { Sql } from '../../store/sql.ts'
 import type { Caller, Callers } from './callers.ts'
 import { longestTalk, toolCallsOf } from './conversation.ts'
 import { strike, type Blow } from './faults.ts'
-import { extraSilenceOf, lostOf, violationsOf, type SeenCall, type SeenRound, type Violation } from './judge.ts'
+import {
+  extraSilenceOf,
+  lostOf,
+  usualSilenceOf,
+  violationsOf,
+  type SeenCall,
+  type SeenRound,
+  type Violation,
+} from './judge.ts'
 import { costOf, cpuByRole } from './cost.ts'
 import { endOf, type End } from './end-of-call.ts'
 import { leakedPorts, settled, socketsOf } from './leftovers.ts'
@@ -91,8 +99,7 @@ export async function runRound(deps: RoundDeps, round: PlannedRound): Promise<Ro
   await Promise.all(placed.map((caller) => caller.hangUp().catch(() => undefined)))
   flaws.push(...(await leakedPorts(cluster.processes, before)))
   delay.disable()
-  const usualSilence =
-    deps.usualSilence ?? Math.max(0, ...calls.flatMap(({ silences }) => silences.map(({ ms }) => ms)))
+  const usualSilence = deps.usualSilence ?? usualSilenceOf(calls)
   const struck = blow.ended.length > 0 ? blow.ended.map(({ name }) => name) : [blow.whom]
   const seen: SeenRound = {
     kind: round.kind,

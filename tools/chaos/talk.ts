@@ -6,7 +6,7 @@ import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
 import type { OpusLibrary } from '../../media/codecs/opus.ts'
 import type { Ticker } from '../../media/ticker/ticker.ts'
 import { createSyntheticCaller } from '../callers/synthetic-caller.ts'
-import { answers } from './conversation.ts'
+import { answers, unseenSilence } from './conversation.ts'
 
 /** The sound of a line that is up. */
 export type Line = {
@@ -23,7 +23,7 @@ export type Talk = {
   /** Resolves when the agent is heard for the first time. */
   readonly heard: Promise<void>
   readonly said: readonly Said[]
-  /** Those of half a second and more that the agent ended by speaking, and the one that lasts. */
+  /** Those longer than `unseenSilence` that the agent ended by speaking, and the one that lasts. */
   silences(): readonly Silence[]
   /** The longest stretch without a single packet of sound, ms. */
   readonly longestGap: () => number
@@ -47,7 +47,6 @@ export type TalkDeps = {
 const finishedMs = 900
 /** Whoever hears nothing for so long says something all the same. */
 const patienceMs = 15_000
-const told = 500
 const samplesPerMs = 16
 
 export function talk({ line, audio, opus, ticker, speech, first, now }: TalkDeps): Talk {
@@ -76,7 +75,7 @@ export function talk({ line, audio, opus, ticker, speech, first, now }: TalkDeps
     if (lastLoudAt !== null && lastLoudAt !== lastLoud) {
       if (lastLoud === null) resolve()
       const ms = lastLoudAt - quietSince
-      if (ms > told) silences.push({ from: quietSince, ms })
+      if (ms > unseenSilence) silences.push({ from: quietSince, ms })
       lastLoud = quietSince = lastLoudAt
       hasSpoken = true
     }
