@@ -3,7 +3,7 @@
  * number of the attempt fences what an expired claim still wants to write.
  */
 import { toIso } from '../model/clock.ts'
-import type { DeliveryId } from '../model/ids.ts'
+import type { DeliveryId, SubscriptionId } from '../model/ids.ts'
 import type { Sql } from './sql.ts'
 
 /** One attempt, as the log keeps it. */
@@ -65,4 +65,12 @@ export async function recordAttempts(
     from judged g
     where g.status = 'exhausted' and d.call_id = g.call_id and d.subscription_id = g.subscription_id and d.seq > g.seq
       and d.status = 'pending' and d.event_type <> 'call.ended' and d.event_at < ${staleBefore}`
+}
+
+/** Those of them that something may be sent to. */
+export async function findEnabled(sql: Sql, ids: readonly SubscriptionId[]): Promise<ReadonlySet<SubscriptionId>> {
+  if (ids.length === 0) return new Set()
+  const rows = await sql<{ id: SubscriptionId }[]>`
+    select id from webhook_subscriptions where id = any(${[...ids]}) and enabled`
+  return new Set(rows.map(({ id }) => id))
 }

@@ -60,7 +60,7 @@ export const scriptTagOf = (direction: Direction): string => `${direction}_call_
 export const isCallScript = ({ tagKeys }: Pick<DocumentFacts, 'tagKeys'>): boolean =>
   scriptTags.some((tag) => tagKeys.includes(tag))
 
-/** One statement: a document is never there without its links, and what is no call script not without the work of reading it. */
+/** One statement: a document is never there without its links, but to workers deleted meanwhile; what is no call script not without the work of reading it. */
 export async function createDocument(sql: Sql | Transaction, document: NewDocument): Promise<DocumentId> {
   const { accountId, title, fileName, content, status, now } = document
   const { type = 'txt', isActive = true, tagKeys = [], workerIds = [] } = document
@@ -74,7 +74,8 @@ export async function createDocument(sql: Sql | Transaction, document: NewDocume
       insert into document_jobs (document_id, account_id, run_at)
       select ${id}::text, ${accountId}::text, ${now}::timestamptz where ${!isCallScript({ tagKeys }) || !isWritten(type)}::boolean)
     insert into document_workers (account_id, document_id, worker_id)
-    select ${accountId}::text, ${id}::text, unnest(${[...workerIds]}::text[])`
+    select account_id, ${id}::text, id from workers
+    where account_id = ${accountId} and id = any(${[...workerIds]}::text[]) and deleted_at is null order by id for key share`
   return id
 }
 

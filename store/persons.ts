@@ -166,21 +166,23 @@ function searchAll(
 }
 
 /** Null: the account has no such person. Throws Problem like createPerson; a transaction has failed then. */
-export async function changePerson(
-  sql: Sql | Transaction,
-  { accountId, personId, change, now }: ChangedPerson,
-): Promise<PersonFacts | null> {
+export async function changePerson(sql: Sql, changed: ChangedPerson): Promise<PersonFacts | null> {
+  const { accountId, personId, change, now } = changed
   const { workerId, ...given } = change
   if (!(await findPerson(sql, accountId, personId))) return null
   const [plain = given] = await withNumbers(sql, accountId, [given], (_, field) => field)
-  const [worker = null] =
-    typeof workerId === 'string' ? await requireWorkers(sql, accountId, [{ path: 'workerId', id: workerId }]) : []
-  const columns = givenColumns({ ...plain, ...(workerId !== undefined && { workerId: worker }), updatedAt: now })
-  const changing = sql<PersonFacts[]>`
-    update persons set ${sql(columns)} where account_id = ${accountId} and id = ${personId}
-    returning ${sql(columnNames)}`
-  const [row] = await changing.catch(conflictOf)
-  return row ?? null
+  const write = async (tx: Sql | Transaction, link: { readonly workerId?: WorkerId | null }) => {
+    const columns = givenColumns({ ...plain, ...link, updatedAt: now })
+    const [row] = await tx<PersonFacts[]>`
+      update persons set ${tx(columns)} where account_id = ${accountId} and id = ${personId}
+      returning ${tx(columnNames)}`.catch(conflictOf)
+    return row ?? null
+  }
+  if (typeof workerId !== 'string') return write(sql, workerId === null ? { workerId } : {})
+  return sql.begin(async (tx) => {
+    const [worker = null] = await requireWorkers(tx, accountId, [{ path: 'workerId', id: workerId }])
+    return write(tx, { workerId: worker })
+  })
 }
 
 /**
@@ -211,12 +213,12 @@ async function insertPersons(sql: Sql, persons: NewPersons, pathOf: PathOf): Pro
   const named = requests.map(({ workerId }, index) =>
     typeof workerId === 'string' ? [{ path: pathOf(index, 'workerId'), id: workerId }] : [],
   )
-  // Every entry of a batch that is wrong is named.
-  await requireWorkers(sql, accountId, named.flat(), requests.length)
   const rows = requests.map((request) => rowOf(request, persons))
   // In one order for everybody: two batches with the same external ids would else wait for each other.
   const sorted = rows.toSorted((one, other) => orderOf(one.externalId ?? '', other.externalId ?? ''))
   return sql.begin(async (tx) => {
+    // Every entry of a batch that is wrong is named.
+    await requireWorkers(tx, accountId, named.flat(), requests.length)
     const inserted = await tx<PersonFacts[]>`
       insert into persons ${tx(sorted as never[])} on conflict (account_id, external_id) do nothing
       returning ${tx(columnNames)}`

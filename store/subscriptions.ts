@@ -262,8 +262,8 @@ export const takersColumn = (sql: Sql | Transaction, eventTypes: readonly EventT
 export type EndpointNews = {
   readonly succeeded: readonly SubscriptionId[]
   readonly failed: readonly SubscriptionId[]
-  /** Answered 410. */
-  readonly gone: readonly SubscriptionId[]
+  /** Answered 410 at this address; one that has another by now is not judged by it. */
+  readonly gone: readonly { readonly id: SubscriptionId; readonly url: string }[]
   readonly now: number
   /** Failing since then or longer is long enough. */
   readonly failingBefore: number
@@ -283,11 +283,12 @@ export async function judgeEndpoints(sql: Sql, news: EndpointNews): Promise<Disa
         select id from webhook_subscriptions where id = any(${[...succeeded]}) and failing_since is not null
         order by id for no key update)`
   if (failed.length + gone.length === 0) return []
+  const isGone = sql`(id = any(${gone.map(({ id }) => id)}) and url = any(${gone.map(({ url }) => url)}))`
   return sql<DisabledSubscription[]>`
     with struck as materialized (
-      select id, id = any(${[...gone]}) as is_gone, failing_since <= ${failingBefore} as is_failing
+      select id, ${isGone} as is_gone, failing_since <= ${failingBefore} as is_failing
       from webhook_subscriptions
-      where enabled and (id = any(${[...gone]})
+      where enabled and (${isGone}
         or id = any(${[...failed]}) and (failing_since is null or failing_since <= ${failingBefore}))
       order by id for no key update
     ), judged as (

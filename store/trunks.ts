@@ -72,14 +72,14 @@ function createSilentTrunks({ sql, box, clock, newId, removalWithin }: Omit<Deps
       author,
     ) {
       requireNarrow(settings, [], author)
-      const workers = await requireWorkers(sql, accountId, namedWorkers(workerIds))
       await requireRoom(sql, accountId, 'trunks')
       const [id, now] = [newId<'trunk'>(), clock.now()]
       const row = { id, accountId, name, direction, isActive, createdAt: now, updatedAt: now }
-      const config = settled(settings, { passwordSet: Boolean(password), workerIds: workers })
-      requireCertificate(settings.tlsCertificate ?? null, tlsKey ?? null, now)
-      const sealed = sealedIn(box, { accountId, id }, { password: password || null, tlsKey: tlsKey || null })
       return sql.begin(async (tx) => {
+        const workers = await requireWorkers(tx, accountId, namedWorkers(workerIds))
+        const config = settled(settings, { passwordSet: Boolean(password), workerIds: workers })
+        requireCertificate(settings.tlsCertificate ?? null, tlsKey ?? null, now)
+        const sealed = sealedIn(box, { accountId, id }, { password: password || null, tlsKey: tlsKey || null })
         await tx`insert into trunks ${tx({ ...row, config: tx.json(config), ...sealed })}`
         await linkWorkers(tx, accountId, id, workers)
         await replaceTrunkAddresses(tx, accountId, id, config)

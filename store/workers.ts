@@ -161,7 +161,10 @@ export async function changeWorker(
 /** An id as somebody sent it, and where it stood in what was sent. */
 export type NamedWorker = { readonly path: string; readonly id: string }
 
-/** Each worker once. `most`: of issues. Throws Problem VALIDATION_FAILED with the path of every id that is no worker of the account. */
+/**
+ * Each worker once. Nobody deletes them until the transaction ends: what is linked in it loses its link. `most`: of issues. Throws Problem
+ * VALIDATION_FAILED with the path of every id that is no worker of the account.
+ */
 export async function requireWorkers(
   sql: Sql | Transaction,
   accountId: AccountId,
@@ -171,7 +174,8 @@ export async function requireWorkers(
   const ids = [...new Set(named.flatMap(({ id }) => toId<'worker'>(id) ?? []))]
   if (named.length === 0) return []
   const rows = await sql<{ id: WorkerId }[]>`
-    select id from workers where account_id = ${accountId} and id = any(${ids}) and deleted_at is null`
+    select id from workers where account_id = ${accountId} and id = any(${ids}) and deleted_at is null
+    order by id for key share`
   const known = new Set(rows.map(({ id }) => id))
   const unknown = named.filter(({ id }) => !known.has(toId<'worker'>(id) as WorkerId))
   if (unknown.length === 0) return ids

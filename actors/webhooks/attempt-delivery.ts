@@ -79,7 +79,7 @@ export function createAttemptDelivery(deps: Deps): AttemptDelivery {
     const result = await resultOf(delivery, signal)
     if (signal.aborted && result.kind === 'failed') return null
     const now = clock.now()
-    const { eventType, eventAt, attempt, subscriptionId } = delivery
+    const { eventType, eventAt, attempt, subscriptionId, url } = delivery
     const verdict: Verdict =
       result.kind === 'unwanted'
         ? { kind: 'exhausted' }
@@ -89,7 +89,7 @@ export function createAttemptDelivery(deps: Deps): AttemptDelivery {
     log.debug('webhook delivery attempted', { deliveryId: delivery.id, attempt, verdict: verdict.kind })
     if (record.verdict === 'exhausted')
       log.warn('webhook delivery given up', { deliveryId: delivery.id, subscriptionId, eventType, attempt })
-    return { record, subscriptionId, endpoint: endpointOf(result, verdict) }
+    return { record, subscriptionId, url, endpoint: endpointOf(result, verdict) }
   }
 }
 

@@ -6,7 +6,7 @@ import type { Clock } from '../../model/clock.ts'
 import type { SubscriptionId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import { retry } from '../../model/retry.ts'
-import { recordAttempts, type AttemptRecord } from '../../store/delivery-verdicts.ts'
+import { findEnabled, recordAttempts, type AttemptRecord } from '../../store/delivery-verdicts.ts'
 import type { Sql } from '../../store/sql.ts'
 import { judgeEndpoints } from '../../store/subscriptions.ts'
 import { newsLifetime } from './verdict.ts'
@@ -17,6 +17,8 @@ export type Endpoint = 'answers' | 'fails' | 'gone' | null
 export type Attempted = {
   readonly record: AttemptRecord
   readonly subscriptionId: SubscriptionId
+  /** That was asked. */
+  readonly url: string
   readonly endpoint: Endpoint
 }
 
@@ -76,12 +78,22 @@ async function write({ sql, clock, log }: { sql: Sql; clock: Clock; log: Log }, 
   const now = clock.now()
   const of = (endpoint: Endpoint): Set<SubscriptionId> =>
     new Set(attempts.filter((attempted) => attempted.endpoint === endpoint).map(({ subscriptionId }) => subscriptionId))
-  const [succeeded, gone] = [of('answers'), of('gone')]
+  const succeeded = of('answers')
   const failed = of('fails').difference(succeeded)
-  const news = { succeeded: [...succeeded], failed: [...failed], gone: [...gone.difference(succeeded)] }
+  const gone = attempts.flatMap(({ endpoint, subscriptionId: id, url }) =>
+    endpoint === 'gone' && !succeeded.has(id) ? [{ id, url }] : [],
+  )
+  const news = { succeeded: [...succeeded], failed: [...failed], gone }
   const disabled = await judgeEndpoints(sql, { ...news, now, failingBefore: now - failingLimit })
   for (const { id: subscriptionId, disabledReason: reason } of disabled)
     log.warn('webhook subscription disabled', { subscriptionId, reason })
-  const records = attempts.map(({ record }) => record)
+  const goesOn = await findEnabled(
+    sql,
+    gone.map(({ id }) => id),
+  )
+  // It was moved while its former address was asked: what that does not want any more is for the new one.
+  const records = attempts.map(({ record, endpoint, subscriptionId }) =>
+    endpoint === 'gone' && goesOn.has(subscriptionId) ? { ...record, verdict: 'retry' as const, runAt: now } : record,
+  )
   await recordAttempts(sql, records, { now, staleBefore: now - newsLifetime })
 }

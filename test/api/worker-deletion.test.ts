@@ -140,7 +140,7 @@ test('what is still due to a subscription of the worker is told, and then the su
 })
 
 test('of a deletion and a call at the same moment the later one sees the other', async (t) => {
-  const { own, sql, post, remove, make, deps } = await open(t)
+  const { own, sql, post, remove, make, deps, ask, account } = await open(t)
   const held = await make('Held')
   let born: () => void = () => undefined
   const birth = sql.begin(async (tx) => {
@@ -170,6 +170,33 @@ test('of a deletion and a call at the same moment the later one sees the other',
     const refused = await answer
     t.match([refused?.status, refused?.json.issues], [400, [{ path: 'workerId' }]], 'the deletion was first')
     t.same(await sql`select id from calls where worker_id = ${gone.id}`, [])
+  }
+
+  const trunkOf = async (workerIds: string[]) =>
+    post('trunks', { name: newId(), gateways: [{ host: '203.0.113.7' }], workerIds })
+  const [linked, text] = [(await trunkOf([])).json.id, { title: 'Text', text: 'words' }]
+  const documentId = (await post('documents', text)).json.id
+  const person = { type: 'lead', firstName: 'Ada', lastName: 'L' }
+  const personId = (await post('persons', person)).json.id
+  const patch = (path: string, json: unknown) => ask(`${account}/${path}`, { method: 'PATCH', json })
+  for (const [path, link] of [
+    ['workerIds.0', (id: WorkerId) => trunkOf([id])],
+    ['workerIds.0', (id: WorkerId) => patch(`trunks/${linked}`, { workerIds: [id] })],
+    ['workerIds.0', (id: WorkerId) => post('documents', { ...text, workerIds: [id] })],
+    ['workerIds.0', (id: WorkerId) => patch(`documents/${documentId}`, { workerIds: [id] })],
+    ['workerId', (id: WorkerId) => post('persons', { ...person, workerId: id })],
+    ['workerId', (id: WorkerId) => patch(`persons/${personId}`, { workerId: id })],
+  ] as const) {
+    const gone = await make('Gone')
+    let answer: ReturnType<typeof link> | undefined
+    await sql.begin(async (tx) => {
+      await tx`select from workers where id = ${gone.id} for update`
+      answer = link(gone.id)
+      await blockedQueries(sql, 1)
+      await tx`update workers set deleted_at = now() where id = ${gone.id}`
+    })
+    const refused = await answer
+    t.match([refused?.status, refused?.json.issues], [400, [{ path }]], 'nothing is linked to who is gone')
   }
 
   const callee = await make('Callee', { inboundPhoneNumber: '+4930558' })

@@ -665,6 +665,22 @@ test('410 disables the subscription at once, and nothing more is sent there', as
   )
 })
 
+test('410 of an address that the subscription has no more switches nothing off: the new one is asked', async (t) => {
+  const { subscribe, call, enqueue, rows, receiver, openLoop, sql, drain } = await open(t)
+  const id = await subscribe('/moved')
+  receiver.script('/moved', [{ status: 410, held: true }])
+  const callId = await call()
+  await enqueue(callId, ended(callId))
+  openLoop().start()
+  await receiver.next('call.ended', '/moved')
+  await sql`update webhook_subscriptions set url = ${`${receiver.url('/moved')}#now`} where id = ${id}`
+  receiver.release()
+  await drain()
+  const [moved] = await sql`select enabled, disabled_reason from webhook_subscriptions where id = ${id}`
+  t.strictSame({ ...moved }, { enabled: true, disabledReason: null })
+  t.match(await rows(), [{ status: 'delivered', attempts: 2 }])
+})
+
 test('a transcript is given up after four attempts, and the rest of the call follows in order', async (t) => {
   const { subscribe, call, enqueue, rows, receiver, openLoop, clock, drain, sql } = await open(t)
   await subscribe('/all')
