@@ -6,6 +6,7 @@ import type { AccountId, CallId, NodeId } from '../model/ids.ts'
 import { inTime } from './in-time.ts'
 import { leaseLength, nothingSeen, type NodeSightings } from './nodes.ts'
 import type { Sql, Transaction } from './sql.ts'
+import { turnsColumn, type TurnRow } from './transcripts.ts'
 
 export type Claim = {
   readonly accountId: AccountId
@@ -169,14 +170,25 @@ const callFactColumns = (sql: Sql | Transaction) => sql`
 const callsWithFacts = (sql: Sql | Transaction) => sql`
   calls join workers on workers.id = calls.worker_id join accounts on accounts.id = calls.account_id`
 
-/** With their snapshots, by their ids. */
-export async function findCallsOver(
-  sql: Sql,
-  callIds: readonly CallId[],
-): Promise<ReadonlyMap<CallId, CallFactsRow & { readonly snapshot: Json }>> {
-  const rows = await sql<(CallFactsRow & { snapshot: Json })[]>`
-    select ${callFactColumns(sql)}, snapshot from ${callsWithFacts(sql)} where calls.id = any(${[...callIds]}::text[])`
+export type CallOver = CallFactsRow & {
+  readonly snapshot: Json
+  readonly owner: NodeId | null
+  readonly turns: readonly TurnRow[]
+}
+
+/** With all that was said, by their ids. */
+export async function findCallsOver(sql: Sql, callIds: readonly CallId[]): Promise<ReadonlyMap<CallId, CallOver>> {
+  const rows = await sql<CallOver[]>`
+    select ${callFactColumns(sql)}, snapshot, owner, ${turnsColumn(sql)} as turns from ${callsWithFacts(sql)}
+    where calls.id = any(${[...callIds]}::text[])`
   return new Map(rows.map((row) => [row.id, row]))
+}
+
+/** Of these, the ones that still wait for a fact. */
+export async function findUnfinished(sql: Sql, callIds: readonly CallId[]): Promise<ReadonlyMap<CallId, true>> {
+  const rows = await sql<{ id: CallId }[]>`
+    select id from calls where id = any(${[...callIds]}::text[]) and not finished`
+  return new Map(rows.map(({ id }) => [id, true]))
 }
 
 /** Is the call there, in whatever state, and nobody has removed what was said in it? */

@@ -24,5 +24,11 @@ export function listTurns(
     where account_id = ${accountId} and call_id = ${callId} and turn_index >= ${fromTurn} order by turn_index`
 }
 
+/** A column of a query over `calls`: the turns of each, in the order they were committed. */
+export const turnsColumn = (sql: Sql | Transaction) => sql`
+  (select coalesce(json_agg(turn order by turn."turnIndex"), '[]') from (
+    select turn_index as "turnIndex", role, text, from_ms as "from", to_ms as "to", confidence, source, latency
+    from transcript_turns where call_id = calls.id) as turn)`
+
 const columns = (sql: Sql | Transaction) =>
   sql`turn_index, role, text, from_ms as "from", to_ms as "to", confidence, source, latency`

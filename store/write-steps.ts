@@ -14,7 +14,7 @@ import { inTime } from './in-time.ts'
 import { columnOf, type Fragment, type Sql, type Transaction } from './sql.ts'
 import type { CallChange, StepFacts, StepReads, StepRows } from './step-rows.ts'
 import { holdMatchingOfCall, takersColumn, type Taker } from './subscriptions.ts'
-import { listTurnsOf, type TurnRow } from './transcripts.ts'
+import { turnsColumn, type TurnRow } from './transcripts.ts'
 
 /** Who may write the next step, and on top of what. */
 export type Tenure = {
@@ -108,32 +108,31 @@ type ReadCall = CallRow & {
   /** Another one after each change of the row, whoever makes it. */
   readonly rowVersion: string
   readonly takers: readonly Taker[]
+  readonly turns: readonly TurnRow[] | null
 }
 type OfCall = { readonly callId: CallId }
 
 type Read = {
   readonly calls: readonly ReadCall[]
-  readonly turns: readonly (TurnRow & OfCall)[]
   readonly configs: readonly (NonNullable<StepFacts['config']> & OfCall)[]
 }
 
 /** Sent together. */
 async function read(sql: Sql | Transaction, steps: readonly CallStep[]): Promise<Read> {
-  const withTurns = idsOf(steps.filter(({ reads }) => reads.turns))
   const withConfig = idsOf(steps.filter(({ reads }) => reads.config))
-  const [calls, turns, configs] = await Promise.all([
+  const [calls, configs] = await Promise.all([
     readCalls(sql, steps),
-    withTurns.length === 0 ? [] : listTurnsOf(sql, withTurns),
     withConfig.length === 0 ? [] : listConfigs(sql, withConfig),
   ])
-  return { calls, turns, configs }
+  return { calls, configs }
 }
 
 const idsOf = (steps: readonly CallStep[]): CallId[] => steps.map(({ tenure }) => tenure.callId)
 
 const readCalls = (sql: Sql | Transaction, steps: readonly CallStep[]) => sql<ReadCall[]>`
   select ${callColumns(sql)}, owner, epoch, version, calls.xmin::text as row_version,
-    ${takersColumn(sql, [...new Set(steps.flatMap(({ reads }) => reads.eventTypes))])} as takers
+    ${takersColumn(sql, [...new Set(steps.flatMap(({ reads }) => reads.eventTypes))])} as takers,
+    case when id = any(${idsOf(steps.filter(({ reads }) => reads.turns))}::text[]) then ${turnsColumn(sql)} end as turns
   from calls where id = any(${idsOf(steps)}::text[])`
 
 const listConfigs = (sql: Sql | Transaction, callIds: readonly CallId[]) => sql<Read['configs'][number][]>`
@@ -148,9 +147,8 @@ function toRows(steps: readonly CallStep[], found: Read): Written[] {
     const { callId, nodeId, epoch, version } = step.tenure
     const call = calls.get(callId)
     if (call?.owner !== nodeId || call.epoch !== epoch || call.version !== version) return []
-    const turns = found.turns.filter((turn) => turn.callId === callId)
     const config = found.configs.find((of) => of.callId === callId) ?? null
-    return [{ step, call, rows: step.rowsOf({ call, turns, config }) }]
+    return [{ step, call, rows: step.rowsOf({ call, turns: call.turns ?? [], config }) }]
   })
 }
 

@@ -8,7 +8,7 @@ import type { Log } from '../../model/log.ts'
 import { inSpokenOrder } from '../../model/spoken-order.ts'
 import type { RecordingLack, RecordingStore } from '../../model/recording-store.ts'
 import type { CallFactsRow } from '../../store/call-rows.ts'
-import { findCallFacts, findCallsOver } from '../../store/call-steps.ts'
+import { findCallFacts, findCallsOver, findUnfinished, type CallOver as StoredCall } from '../../store/call-steps.ts'
 import { keepCallWords } from '../../store/call-words.ts'
 import { findCallScript, findPinnedScript } from '../../store/documents.ts'
 import type { Job } from '../../store/jobs.ts'
@@ -17,7 +17,6 @@ import { createOneQuery, type Lookup } from '../../store/one-query.ts'
 import { addExtractionUsage } from '../../store/call-usage.ts'
 import { replaceAnalysis } from '../../store/process-again.ts'
 import type { Sql } from '../../store/sql.ts'
-import { listTurnsOf, type TurnRow } from '../../store/transcripts.ts'
 import type { CallId } from '../../model/ids.ts'
 import { extractionEngine, type EngineUsage } from '../../model/usage.ts'
 import type { CallFact } from '../call/call-event.ts'
@@ -40,13 +39,13 @@ type Deps = {
   readonly log: Log
 }
 
-type CallOver = { readonly call: CallFactsRow; readonly state: CallState }
+type CallOver = { readonly call: StoredCall; readonly state: CallState }
 
 /** Of calls that ended at about the same time, together. */
 type Reads = {
   /** Null for a call that was deleted meanwhile. */
   readonly over: Lookup<CallId, CallOver>
-  readonly turns: Lookup<CallId, readonly TurnRow[]>
+  readonly unfinished: Lookup<CallId, true>
 }
 
 export function createPostProcessing(deps: Deps): Work {
@@ -55,30 +54,26 @@ export function createPostProcessing(deps: Deps): Work {
   return async (job) => {
     const over = await reads.over(job.callId)
     if (over === null || isDone(over)) return
-    const processed = await attempt(deps, reads, job, over)
+    const processed = await attempt(deps, job, over)
     if (over.state.finished) return replace(sql, job, processed)
-    const taken = await router.route(job.callId, factOf(processed))
+    const taken = await router.route(job.callId, factOf(processed), over.call.owner === null)
     // Taken may mean kept on the disk of a node: another one that takes the call before it is written knows nothing of it.
-    const now = await reads.over(job.callId)
     const why = taken ? 'the database does not know yet that the call has the fact' : 'nobody answers for the call'
-    if (now !== null && !now.state.finished) throw new Error(why)
+    if (await reads.unfinished(job.callId)) throw new Error(why)
   }
 }
 
 function createReads(sql: Sql): Reads {
   const keyOf = (callId: CallId): string => callId
   const findCall = createOneQuery({ keyOf, query: (callIds: readonly CallId[]) => findCallsOver(sql, callIds) })
-  const findTurns = async (callIds: readonly CallId[]) => Map.groupBy(await listTurnsOf(sql, callIds), keyOfTurn)
   return {
     async over(callId) {
       const call = await findCall(callId)
       return call === null || call.snapshot === null ? null : { call, state: stateOf(call.snapshot) }
     },
-    turns: createOneQuery<CallId, readonly TurnRow[]>({ keyOf, query: findTurns }),
+    unfinished: createOneQuery<CallId, true>({ keyOf, query: (callIds) => findUnfinished(sql, callIds) }),
   }
 }
-
-const keyOfTurn = ({ callId }: { readonly callId: CallId }): string => callId
 
 /** An earlier run finished the work and died before its job was deleted. */
 const isDone = ({ call, state }: CallOver): boolean => state.finished && call.postProcessingStatus !== 'in_progress'
@@ -93,7 +88,7 @@ type Processed = {
 }
 
 /** Throws to be tried again, and at the last attempt no more. */
-async function attempt(deps: Deps, reads: Reads, job: Job, over: CallOver): Promise<Processed> {
+async function attempt(deps: Deps, job: Job, over: CallOver): Promise<Processed> {
   const isLast = job.attempts >= maxAttempts
   try {
     const recorded = await recordedOf(deps, over).catch((error: unknown) => {
@@ -101,7 +96,7 @@ async function attempt(deps: Deps, reads: Reads, job: Job, over: CallOver): Prom
       // Where recordings are kept cannot be asked: the leg has told how much there is.
       return { recordedMs: over.state.context.recordedMs, warning: null }
     })
-    const talk = await readTalk(deps.sql, reads, over)
+    const talk = await readTalk(deps.sql, over)
     await keepWords(deps, talk)
     const analysis = await analyseCounted(deps, talk).catch((error: unknown) => {
       if (!isLast || !(error instanceof ExtractionError)) throw error
@@ -189,11 +184,10 @@ function warningOf(lacks: readonly RecordingLack[]): CallWarning | null {
 const clockOf = (ms: number): string =>
   `${Math.floor(ms / 60_000)}:${String(Math.floor((ms % 60_000) / 1000)).padStart(2, '0')}`
 
-async function readTalk(sql: Sql, reads: Reads, { call, state }: CallOver): Promise<TalkOver> {
-  const { id: callId, accountId, workerId, direction, context, language, request, hookAnswer } = call
+async function readTalk(sql: Sql, { call, state }: CallOver): Promise<TalkOver> {
+  const { id: callId, accountId, workerId, direction, context, language, request, hookAnswer, turns } = call
   const { notes, nextAction, answeredAt } = state.context
   const { dimensions = [], nextActions = [] } = configOf(call)
-  const turns = (await reads.turns(callId)) ?? []
   // Says what the words of a talk mean.
   const pinned = async () => (call.scriptIds.length === 0 ? null : findPinnedScript(sql, accountId, call.scriptIds))
   const script = async () => (await pinned()) ?? findCallScript(sql, accountId, workerId, direction)

@@ -14,8 +14,11 @@ import type { OwnedCalls } from './owned-calls.ts'
 import { sendFact, type Reached } from './remote-facts.ts'
 
 export type CallRouter = {
-  /** True when the fact has been committed. False when there is no such call, it is over, or nobody answers for it. */
-  route(callId: CallId, fact: CallFact): Promise<boolean>
+  /**
+   * True when the fact has been committed. False when there is no such call, it is over, or nobody answers for it. `isNobodys`: nobody had the call a
+   * moment ago, so that who runs actors need not look for its owner first.
+   */
+  route(callId: CallId, fact: CallFact, isNobodys?: boolean): Promise<boolean>
 }
 
 /** An owner may leave (its call went dormant, its node died) just when a fact comes: the next one takes it. */
@@ -38,19 +41,19 @@ export function createCallRouter(deps: {
     const actor = await owned.own(callId)
     return actor ? taken(actor, fact) : 'left'
   }
-  const handOver = async (callId: CallId, fact: CallFact): Promise<Reached> => {
+  const handOver = async (callId: CallId, fact: CallFact, isNobodys: boolean): Promise<Reached> => {
     const here = await owned.find(callId)
     if (here) return taken(here, fact)
-    if (owned.isBorn?.(callId)) return own(callId, fact)
+    if (isNobodys || owned.isBorn?.(callId)) return own(callId, fact)
     const found = await findOwner(callId)
     if (found === null) return 'over'
     if (found.owner !== null && found.owner !== nodeId) return sendFact(bus, callId, fact)
     return own(callId, fact)
   }
   return {
-    async route(callId, fact) {
+    async route(callId, fact, isNobodys = false) {
       for (let attempt = 0; attempt < attempts; attempt++) {
-        const reached = await handOver(callId, fact)
+        const reached = await handOver(callId, fact, isNobodys && attempt === 0)
         if (reached !== 'left') return reached === 'taken'
       }
       return false

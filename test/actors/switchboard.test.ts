@@ -352,10 +352,13 @@ test('a call of a live node gets its facts over the bus from any other node', as
     await one.close()
     await two.close()
   })
-  const call = await beginCall(shared, one)
-  await one.admission.admit(call.token, null)
-  t.ok(await two.switchboard.route(call.callId, { type: 'hang_up_requested' }))
-  await call.browser.until(status('canceled'))
+  for (const seemedNobodys of [false, true]) {
+    const call = await beginCall(shared, one)
+    await one.admission.admit(call.token, null)
+    t.ok(await two.switchboard.route(call.callId, { type: 'hang_up_requested' }, seemedNobodys))
+    await call.browser.until(status('canceled'))
+    t.match(await ownership(shared, call.callId), { epoch: 1 }, 'it is not taken')
+  }
   t.notOk(await two.switchboard.route(newId<'call'>(), { type: 'hang_up_requested' }), 'an unknown call takes nothing')
 })
 
@@ -447,6 +450,7 @@ test('an owner that is alive and does not listen keeps its call, and the fact is
   await renewLease(shared.sql, other, 60_000)
   await claimCall(shared.sql, call.callId, other)
   t.notOk(await node.switchboard.route(call.callId, { type: 'hang_up_requested' }))
+  t.notOk(await node.switchboard.route(call.callId, { type: 'hang_up_requested' }, true))
   t.match(await ownership(shared, call.callId), { owner: other, epoch: 1 })
 })
 

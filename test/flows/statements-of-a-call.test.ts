@@ -13,7 +13,7 @@ const crowd = 40
 /** Nobody listens on that port. */
 const nowhere = 1_999
 /** Of a call that is alone, without those that the service sends at rest as well: its rounds, and what begins and ends transactions. */
-const mostOfOne = 44
+const mostOfOne = 41
 /** Of each call of a crowd, rounds and all. */
 const mostOfMany = 9
 const mostCommitsOfMany = 1
