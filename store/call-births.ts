@@ -27,6 +27,7 @@ export async function insertBirths(tx: Transaction, births: readonly Birth[]): P
     return { callId: id, accountId, at: toIso(at), event, effects, ignored }
   })
   const told = births.flatMap(({ call: { id, accountId }, told: { event, takers }, now, newId }) => {
+    if (takers.length === 0) return []
     const { type, data } = event
     const body = JSON.stringify({ type, data })
     const of = { callId: id, accountId, type, body, at: toIso(now) }

@@ -53,14 +53,15 @@ export function newDeliveriesOf(
   newId: NewId,
 ): NewDeliveries {
   const events = batches.flatMap((batch) => upToEnded(batch.events).map((event) => ({ ...batch, ...event })))
-  const bodies = events.map(({ accountId, callId, now, type, data }, event) => {
-    return { event, accountId, callId, at: toIso(now), type, body: JSON.stringify({ type, data }) }
-  })
   const rows = events.flatMap(({ type, takers }, event) => {
     const taking = takers.filter(({ eventType }) => eventType === type || eventType === '*')
     return taking.map(({ id }) => ({ id: newId<'delivery'>(), subscriptionId: id, event }))
   })
-  return { rows, bodies: rows.length === 0 ? [] : bodies }
+  if (rows.length === 0) return { rows, bodies: [] }
+  const bodies = events.map(({ accountId, callId, now, type, data }, event) => {
+    return { event, accountId, callId, at: toIso(now), type, body: JSON.stringify({ type, data }) }
+  })
+  return { rows, bodies }
 }
 
 /**
