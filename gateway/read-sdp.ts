@@ -4,7 +4,7 @@
  */
 import { Problem } from '../model/problem.ts'
 import type { NegotiatedAudio } from '../model/rtp-transport.ts'
-import { encodings, eventsAt, formatsOf, payloadTypeOf } from '../net/sdp-formats.ts'
+import { encodings, eventsBeside, formatsOf, payloadTypeOf } from '../net/sdp-formats.ts'
 import {
   attributesNamed,
   directionIn,
@@ -47,11 +47,15 @@ const credential = /^[A-Za-z0-9+/]+$/
 /** `usable`: the values of a=setup with which the other side can play the part it is meant to play. RFC 8842 §5. */
 export function readSdp(sdp: string, usable: readonly string[]): RemoteDescription {
   const { session, blocks } = blocksOf(sdp)
-  const candidates = blocks.flatMap((block, index) => (isAudio(block) ? [{ block, index, audio: audioOf(block) }] : []))
+  const groups = attributesNamed(session, 'group')
+  const candidates = blocks.flatMap((block, index) => {
+    const way = [...block.attributes, ...wayOfBundle(block, blocks, groups)]
+    return isAudio(block, way) ? [{ block, index, way, audio: audioOf(block) }] : []
+  })
   const chosen = candidates.find(({ audio }) => audio)
   if (!chosen?.audio) return refuse(candidates.length > 0 ? 'no audio codec in common' : 'there is no audio section')
-  const { block, index, audio } = chosen
-  const both = [...block.attributes, ...session]
+  const { block, index, way, audio } = chosen
+  const both = [...way, ...session]
   const fingerprints = attributesNamed(both, 'fingerprint').map(fingerprintOf).filter(isUsable)
   if (fingerprints.length === 0) return refuse('there is no usable fingerprint')
   const setup = attributesNamed(both, 'setup')[0] ?? 'actpass'
@@ -59,15 +63,15 @@ export function readSdp(sdp: string, usable: readonly string[]): RemoteDescripti
   return {
     sections: blocks.map(({ kind, protocol, formats, mid }) => ({ kind, protocol, formats, mid })),
     audioIndex: index,
-    bundled: block.mid !== null && attributesNamed(session, 'group').some((group) => isBundle(group, block.mid)),
-    direction: directionIn(both),
+    bundled: groups.some((group) => isBundle(group, block.mid)),
+    direction: directionIn([...block.attributes, ...session]),
     usernameFragment: credentialOf(both, 'ice-ufrag', 4),
     password: credentialOf(both, 'ice-pwd', 22),
     fingerprints,
     setup,
     reducedSizeRtcp: block.attributes.some(([name]) => name === 'rtcp-rsize'),
     audio,
-    candidates: attributesNamed(block.attributes, 'candidate').flatMap((value) => candidateAddressOf(value) ?? []),
+    candidates: attributesNamed(way, 'candidate').flatMap((value) => candidateAddressOf(value) ?? []),
   }
 }
 
@@ -102,12 +106,26 @@ function midOf({ attributes }: SectionText): string | null {
   return mid === null || /^[\w!#$%&'*+.^`{|}~-]{1,32}$/.test(mid) ? mid : refuse('a mid is malformed')
 }
 
-const isAudio = (block: Block): boolean =>
+/** `way`: what is said of its transport. */
+const isAudio = (block: Block, way: SdpAttributes): boolean =>
   block.kind === 'audio' &&
-  block.port !== 0 &&
+  (block.port !== 0 || isBundleOnly(block)) &&
   protocols.includes(block.protocol) &&
   // RTP and RTCP share one port here; every browser offers it. RFC 8834 §4.5.
-  block.attributes.some(([name]) => name === 'rtcp-mux')
+  way.some(([name]) => name === 'rtcp-mux')
+
+const isBundleOnly = ({ port, attributes }: Block): boolean =>
+  port === 0 && attributes.some(([name]) => name === 'bundle-only')
+
+/**
+ * A section that goes with its bundle only has port 0 and may leave its transport to the first one of the bundle, such as video that was added before the
+ * microphone. RFC 8843 §6, §7.1.3; RFC 8829 §5.2.1.
+ */
+function wayOfBundle(block: Block, blocks: readonly Block[], groups: readonly string[]): SdpAttributes {
+  const group = isBundleOnly(block) ? groups.find((one) => isBundle(one, block.mid)) : undefined
+  const first = group?.split(' ')[1]
+  return blocks.find(({ mid }) => mid !== null && mid === first)?.attributes ?? []
+}
 
 /** Browsers do not take a pause in packets for a lost call, and packets of 20 ms suit them all. */
 const asBrowsersWantIt = { comfortNoisePayloadType: null, packetMs: 20, silence: 'sparse' } as const
@@ -123,8 +141,8 @@ function audioOf(block: Block): NegotiatedAudio | null {
   const formats = formatsOf(block)
   for (const { codec, clockRateHz } of usableCodecs) {
     const payloadType = payloadTypeOf(formats, encodings[codec])
-    const telephoneEventPayloadType = payloadTypeOf(formats, eventsAt(clockRateHz))
-    if (payloadType !== null) return { ...asBrowsersWantIt, codec, payloadType, clockRateHz, telephoneEventPayloadType }
+    const events = eventsBeside(formats, clockRateHz)
+    if (payloadType !== null) return { ...asBrowsersWantIt, codec, payloadType, clockRateHz, ...events }
   }
   return null
 }

@@ -83,11 +83,12 @@ const codecLines = ({
   payloadType,
   clockRateHz,
   telephoneEventPayloadType: events,
+  eventClockHz = clockRateHz,
 }: NegotiatedAudio): string[] =>
   formatLines(
     [
       { payloadType, encoding: encodings[codec] },
-      ...(events === null ? [] : [{ payloadType: events, encoding: eventsAt(clockRateHz) }]),
+      ...(events === null ? [] : [{ payloadType: events, encoding: eventsAt(eventClockHz) }]),
     ],
     'minptime=10;useinbandfec=1',
   )

@@ -23,6 +23,8 @@ export type NegotiatedAudio = {
   readonly clockRateHz: 8000 | 48000
   /** RFC 4733; null when the peer did not offer it. */
   readonly telephoneEventPayloadType: number | null
+  /** Their clock, where it is another one than that of the sound: peers with Opus know events at 8000 only, many of them. */
+  readonly eventClockHz?: number | undefined
   /** RFC 3389; null when the peer did not offer it. */
   readonly comfortNoisePayloadType: number | null
   /** What one packet to the peer carries, ms (`ptime`). */

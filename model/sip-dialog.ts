@@ -16,6 +16,7 @@ export const TalkFacts = z.object({
     payloadType: z.number().int(),
     clockRateHz: z.union([z.literal(8000), z.literal(48000)]),
     telephoneEventPayloadType: z.number().int().nullable(),
+    eventClockHz: z.number().int().optional(),
     comfortNoisePayloadType: z.number().int().nullable(),
     packetMs: z.union([z.literal(10), z.literal(20), z.literal(30), z.literal(40), z.literal(60)]),
     silence: z.enum(['continuous', 'sparse']),

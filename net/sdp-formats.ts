@@ -15,8 +15,23 @@ export const encodings = {
 
 export const comfortNoise = 'CN/8000'
 
-/** Events share the clock of the sound they interrupt (RFC 4733 §2.1). */
-export const eventsAt = (clockRateHz: NegotiatedAudio['clockRateHz']): string => `telephone-event/${clockRateHz}`
+export const eventsAt = (clockRateHz: number): string => `telephone-event/${clockRateHz}`
+
+type EventsOf = Pick<NegotiatedAudio, 'telephoneEventPayloadType' | 'eventClockHz'>
+
+/**
+ * Events share the clock of the sound they interrupt (RFC 4733 §2.1). Peers that offer them at another one only (baresip and Firefox with Opus: 8000) send
+ * them all the same, and a key is a key by whichever clock.
+ */
+export function eventsBeside(formats: readonly SdpFormat[], clockRateHz: number): EventsOf {
+  const own = payloadTypeOf(formats, eventsAt(clockRateHz))
+  if (own !== null) return { telephoneEventPayloadType: own }
+  const others = formats.flatMap(({ payloadType, encoding }) => {
+    const clock = Number(/^telephone-event\/(\d{4,6})(?:\/1)?$/i.exec(encoding)?.[1] ?? Number.NaN)
+    return clock >= 8000 && clock <= 192_000 ? [{ telephoneEventPayloadType: payloadType, eventClockHz: clock }] : []
+  })
+  return others.find(({ eventClockHz }) => eventClockHz === 8000) ?? others[0] ?? { telephoneEventPayloadType: null }
+}
 
 /** What a payload type means without rtpmap. RFC 3551 §6, table 4. */
 const staticTypes: Readonly<Record<string, string>> = {

@@ -72,7 +72,7 @@ export function createOutgoingStream(send: (packet: RtpPacket) => void): Outgoin
     },
     press(keys, payloadType) {
       pause()
-      const packet = coding && keys.next(numbering.timestamp(), coding.audio.clockRateHz)
+      const packet = coding && keys.next(numbering.timestamp(), coding.audio.eventClockHz ?? coding.audio.clockRateHz)
       if (packet) transmit(payloadType, packet.payload, packet.timestamp, packet.marker)
     },
     pause,

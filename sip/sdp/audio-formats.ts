@@ -4,6 +4,7 @@ import {
   comfortNoise,
   encodings,
   eventsAt,
+  eventsBeside,
   formatLines,
   formatsOf,
   isEncoding,
@@ -58,7 +59,7 @@ function audioOf(
     codec,
     payloadType,
     clockRateHz,
-    telephoneEventPayloadType: payloadTypeOf(formats, eventsAt(clockRateHz)),
+    ...eventsBeside(formats, clockRateHz),
     comfortNoisePayloadType: clockRateHz === 8000 ? payloadTypeOf(formats, comfortNoise) : null,
     packetMs,
     silence: 'continuous',
@@ -90,7 +91,7 @@ type FormatLines = { readonly payloadTypes: readonly number[]; readonly lines: r
 export function agreedFormats(audio: NegotiatedAudio): FormatLines {
   return toLines([
     { payloadType: audio.payloadType, encoding: encodings[audio.codec] },
-    ...eventsOf(audio.telephoneEventPayloadType, audio.clockRateHz),
+    ...eventsOf(audio.telephoneEventPayloadType, audio.eventClockHz ?? audio.clockRateHz),
     ...(audio.comfortNoisePayloadType === null
       ? []
       : [{ payloadType: audio.comfortNoisePayloadType, encoding: comfortNoise }]),
@@ -107,7 +108,7 @@ export function offeredFormats(names: LocalMedia['codecs']): FormatLines {
   ])
 }
 
-const eventsOf = (payloadType: number | null, clockRateHz: NegotiatedAudio['clockRateHz']): SdpFormat[] =>
+const eventsOf = (payloadType: number | null, clockRateHz: number): SdpFormat[] =>
   payloadType === null ? [] : [{ payloadType, encoding: eventsAt(clockRateHz) }]
 
 const toLines = (formats: readonly SdpFormat[]): FormatLines => ({

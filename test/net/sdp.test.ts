@@ -78,3 +78,27 @@ test('browsers and trunks are understood alike', (t) => {
   }
   t.end()
 })
+
+const readPartly = ({ usernameFragment, password, fingerprints, setup }: ReturnType<typeof readSdp>) => ({
+  usernameFragment,
+  password,
+  fingerprints,
+  setup,
+})
+
+test('a microphone that goes with the bundle of a section before it is found there, and has its transport; without a bundle port 0 is refused', (t) => {
+  const [head = '', audio = '', video = ''] = chromeOffer.split(/(?=^m=)/m)
+  const withoutWay = audio.replace(/^a=(?:ice-|fingerprint|setup|rtcp).*\r?\n/gm, '').replace('m=audio 9', 'm=audio 0')
+  const bundleOnly = `${withoutWay}a=bundle-only\r\n`
+  const videoFirst = (mids: string) => `${head.replace(/BUNDLE .*(?=\r?\n)/, `BUNDLE ${mids}`)}${video}${bundleOnly}`
+  const read = readSdp(videoFirst('1 0'), ['actpass'])
+  t.match(read, { audioIndex: 1, bundled: true, direction: 'sendrecv', audio: { codec: 'opus' } })
+  t.match(
+    read,
+    readPartly(readSdp(chromeOffer, ['actpass'])),
+    'credentials and certificate of the one that leads the bundle',
+  )
+  t.throws(() => readSdp(videoFirst('1 2'), ['actpass']), /rtcp-mux|no audio section/)
+  t.throws(() => readSdp(`${head}${video}${audio.replace('m=audio 9', 'm=audio 0')}`, ['actpass']), /no audio section/)
+  t.end()
+})

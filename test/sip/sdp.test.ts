@@ -95,7 +95,7 @@ void test('the peer’s order of codecs counts, not ours', (t) => {
   t.end()
 })
 
-void test('telephone events are of the clock of the codec, comfort noise only at 8 kHz', (t) => {
+void test('telephone events are of the clock of the codec, or of another one that the peer has alone; comfort noise only at 8 kHz', (t) => {
   const of = (formats: string, ...lines: string[]) =>
     sessionOf(offerOf(`m=audio 4000 RTP/AVP ${formats}`, ...lines)).audio
   const maps = ['a=rtpmap:96 opus/48000/2', 'a=rtpmap:101 telephone-event/8000', 'a=rtpmap:110 telephone-event/48000']
@@ -109,7 +109,12 @@ void test('telephone events are of the clock of the codec, comfort noise only at
     comfortNoisePayloadType: 13,
     clockRateHz: 8000,
   })
-  t.equal(of('96 101', ...maps).telephoneEventPayloadType, null)
+  const eight = { telephoneEventPayloadType: 101, eventClockHz: 8000 }
+  t.match(of('96 101', ...maps), eight, 'baresip with Opus has them at 8 kHz alone')
+  const wide = ['a=rtpmap:102 telephone-event/16000', ...maps]
+  t.match(of('9 102', ...wide), { codec: 'g722', telephoneEventPayloadType: 102, eventClockHz: 16_000 })
+  t.match(of('96 102 101', ...wide), eight)
+  t.ok(answered(offerOf('m=audio 4000 RTP/AVP 9 102', ...wide)).lines.includes('a=rtpmap:102 telephone-event/16000'))
   t.match(of('9 13 101', ...maps), {
     codec: 'g722',
     clockRateHz: 8000,
