@@ -2,6 +2,7 @@
 import type { LegHandlers, NegotiatedAudio, RtpPacket, RtpTransport } from '../../model/rtp-transport.ts'
 import type { EndedBy } from '../../model/outcome.ts'
 import { isComfortNoise } from '../rtp/other-types.ts'
+import { createPauseHabit } from './pause-habit.ts'
 import { createSilenceWatch } from './silence-watch.ts'
 
 type WireHandlers = Pick<
@@ -49,12 +50,14 @@ export function createLegWire(deps: LegWireDeps): LegWire {
   let connectedAt: number | null = null
   let isHeld = false
   const silence = createSilenceWatch(now)
+  const habit = createPauseHabit()
   let closeReason: string | null = null
 
   return {
     handlers: {
       negotiated(agreed) {
         audio = agreed
+        habit.forget()
         deps.negotiated(agreed)
       },
       connected(providerStatus) {
@@ -64,7 +67,7 @@ export function createLegWire(deps: LegWireDeps): LegWire {
         deps.connected(providerStatus)
       },
       packet(packet) {
-        silence.packet(audio !== null && isComfortNoise(packet.payloadType, audio))
+        silence.packet(audio !== null && (habit.heard(packet, audio) || isComfortNoise(packet.payloadType, audio)))
         // What comes on hold is the exchange's music and not the caller.
         if (!isHeld) deps.packet(packet)
       },
@@ -73,6 +76,7 @@ export function createLegWire(deps: LegWireDeps): LegWire {
       presence: silence.presence,
       held(holds, listens) {
         isHeld = holds
+        habit.forget()
         silence.restart()
         deps.held(holds, listens)
       },

@@ -6,7 +6,7 @@
 import type { Presence } from '../../model/rtp-transport.ts'
 
 export type SilenceWatch = {
-  /** Sound came. `isRest`: comfort noise, the word that none comes for a while. */
+  /** Sound came. `isRest`: comfort noise, the word that none comes for a while, or of a peer that pauses without a word. */
   packet(isRest?: boolean): void
   /** Another sign of life: RTCP. */
   alive(): void

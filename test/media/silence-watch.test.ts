@@ -1,5 +1,6 @@
 /** When a silent client is taken for gone: by its consent while it has a socket or may come back, quickly when socket and media end together. */
 import { test } from 'tap'
+import { createLegWire } from '../../media/leg/leg-wire.ts'
 import { createSilenceWatch } from '../../media/leg/silence-watch.ts'
 import { createOpusLibrary } from '../../media/codecs/opus.ts'
 import { negotiatedOpus } from '../fake/scripted-transport.ts'
@@ -42,6 +43,52 @@ test('behind comfort noise a gateway without reports may be silent for a minute,
   t.match(run(90_000), { cause: 'media_lost', details: 'packets stopped coming', after: 60_020 })
   watch.packet()
   t.match(run(60_000), { cause: 'media_lost', details: 'packets stopped coming', after: 15_020 })
+})
+
+test('a telephone that sends nothing while its caller is silent is known by its pauses, and may be silent for a minute', async (t) => {
+  const nothing = () => undefined
+  const silenceAfter = (
+    pauses: readonly { readonly ms: number; readonly lost?: number; readonly marker?: boolean }[],
+  ) => {
+    let [time, sequenceNumber, timestamp] = [0, 65_500, 2 ** 32 - 4000]
+    const told = { negotiated: nothing, connected: nothing, packet: nothing, held: nothing, disconnected: nothing }
+    const { handlers, lost } = createLegWire({ ...told, now: () => time, connectWithin: 60_000 })
+    handlers.negotiated({ ...negotiatedOpus, codec: 'pcmu', payloadType: 0, clockRateHz: 8000 })
+    handlers.connected('200 OK')
+    const say = (marker: boolean) => {
+      for (let count = 0; count < 25; count += 1) {
+        const packet = { payloadType: 0, sequenceNumber, timestamp, payload: new Uint8Array(160) }
+        handlers.packet({ ...packet, marker: marker && count === 0 })
+        time += 20
+        sequenceNumber = (sequenceNumber + 1) & 0xffff
+        timestamp = (timestamp + 160) >>> 0
+      }
+    }
+    say(true)
+    for (const { ms, lost: left = 0, marker = true } of pauses) {
+      time += ms
+      timestamp = (timestamp + ms * 8) >>> 0
+      sequenceNumber = (sequenceNumber + left) & 0xffff
+      say(marker)
+    }
+    const since = time
+    while (lost() === null) time += 20
+    return time - since
+  }
+  t.equal(silenceAfter([{ ms: 3000 }, { ms: 600 }]), 60_000)
+  for (const pauses of [
+    [],
+    [{ ms: 3000 }],
+    [
+      { ms: 3000, lost: 150 },
+      { ms: 3000, lost: 150 },
+    ],
+    [
+      { ms: 600, marker: false },
+      { ms: 600, marker: false },
+    ],
+  ])
+    t.equal(silenceAfter(pauses), 15_000, JSON.stringify(pauses))
 })
 
 test('a client whose socket is lost and whose media goes on is there: sound, checks, reports', async (t) => {
