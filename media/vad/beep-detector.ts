@@ -3,6 +3,7 @@
  * is followed by quiet. Voices and music are not steady or not one tone, keys and American ring-back are two tones, and what is left
  * of call progress tones comes in a cadence (ITU-T E.180). Pure.
  */
+import { createDcOffset } from '../pcm/dc-offset.ts'
 import { frameMs } from '../../model/frame.ts'
 import { createToneFinder, highestTone, lowestTone, type Tone } from './tone.ts'
 import { levelOf } from './voice-activity.ts'
@@ -33,6 +34,7 @@ const cadence = 1500 / frameMs
 
 export function createBeepDetector(rateHz: number): BeepDetector {
   const finder = createToneFinder(rateHz)
+  const offset = createDcOffset()
   let frame = 0
   let run: Run | null = null
   let candidate: Candidate | null = null
@@ -67,7 +69,8 @@ export function createBeepDetector(rateHz: number): BeepDetector {
   }
 
   return {
-    hear(samples) {
+    hear(given) {
+      const samples = offset.without(given)
       frame++
       const tone = finder.find(samples)
       follow(tone && tone.purity >= pure ? tone : null)

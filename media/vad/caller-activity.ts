@@ -2,6 +2,7 @@
  * Owns when the caller of an engine speaks: the detector's voices, less what is no caller though the detector takes it for a voice, become
  * beginnings and ends. About 20 µs for a frame with sound, in the caller's thread, besides the detector.
  */
+import { createDcOffset } from '../pcm/dc-offset.ts'
 import { createLiveliness } from './liveliness.ts'
 import { createMusic } from './music.ts'
 import type { OwnEcho } from './own-echo.ts'
@@ -31,6 +32,7 @@ export function createCallerActivity(detector: VoiceDetector, echo: OwnEcho | nu
   const activity = createVoiceActivity()
   const liveliness = createLiveliness(frameSamples)
   const music = createMusic()
+  const offset = createDcOffset()
   let isSpeaking = false
   /** dB; what is ignored is no louder. */
   let ignored = Number.NEGATIVE_INFINITY
@@ -68,7 +70,7 @@ export function createCallerActivity(detector: VoiceDetector, echo: OwnEcho | nu
   }
   return {
     hear(samples, isComplete, isUnderWay = false) {
-      const event = next(samples, isComplete, isUnderWay)
+      const event = next(offset.without(samples), isComplete, isUnderWay)
       if (event !== null) isSpeaking = event.type === 'started'
       return event
     },

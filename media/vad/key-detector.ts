@@ -2,6 +2,7 @@
  * Owns finding the two tones of a telephone key in sound (ITU-T Q.23, Q.24): one of the low and one of the high group, of about the same level, and
  * hardly anything else. Voices and music have other parts, or do not hold both tones for as long. Pure: time is counted in samples.
  */
+import { createDcOffset } from '../pcm/dc-offset.ts'
 import { factorOf, powerAt } from './goertzel.ts'
 import { energyOf } from './tone.ts'
 
@@ -43,6 +44,7 @@ export function createKeyDetector(rateHz: number): KeyDetector {
   const heard = new Int16Array(size + (pressWindows - 1) * hop)
   const windows = Array.from({ length: pressWindows }, (_, at) => heard.subarray(at * hop, at * hop + size))
   const toneOf = createTones(rateHz, size)
+  const offset = createDcOffset()
   let filled = 0
   let found: string | null = null
   let times = 0
@@ -72,7 +74,8 @@ export function createKeyDetector(rateHz: number): KeyDetector {
     return began
   }
   return {
-    hear(samples) {
+    hear(given) {
+      const samples = offset.without(given)
       let began: string[] | null = null
       for (let at = 0; at < samples.length;) {
         const passed = passedBy()

@@ -57,6 +57,8 @@ test('every key is found once: short, long, off its frequencies, with twist, qui
           `${name}, in noise`,
         )
     }
+  const quietOnes = joined(silence(200), press(1, 1, { level: 400 }), silence(200), press(1, 2, { level: 400 }))
+  t.equal(keysIn(quietOnes.map((sample) => sample - 900)), '56', 'on a line with a constant part')
   t.end()
 })
 

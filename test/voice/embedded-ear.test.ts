@@ -87,6 +87,15 @@ test('a monotonous voice is a caller, on any line', async (t) => {
   }
 })
 
+test('a caller is heard on a line with a constant part, as analog gateways have it, and the line itself is nobody', async (t) => {
+  const speech = await engine.speak('a large table', 'kal16')
+  for (const constant of [400, -3_000]) {
+    const sound = new Int16Array(16 * 6_000).map((_, at) => constant + 0.4 * (speech[at - 16 * 3_000] ?? 0))
+    const { starts } = await voicedFrames(sound)
+    t.ok(starts.length === 1 && Math.abs(starts[0]! - 3_000) < 300, `${constant}: ${starts.join()}`)
+  }
+})
+
 test('a short word is a caller, loud or soft, on a silent line and behind music that has stopped', async (t) => {
   const beforeIt = soundOf(4_000, music(bands['piano']!, -20))
   for (const text of ['Yes.', 'No.'])

@@ -7,6 +7,7 @@ import { createCallerSpeech, type CallerSpeech, type Understood } from './caller
 import type { Understanding } from './grammar.ts'
 import type { Recognition } from './recognition.ts'
 import type { Meaning } from '../../script/phrases.ts'
+import { createDcOffset } from '../../../media/pcm/dc-offset.ts'
 import type { CallerActivity } from '../../../media/vad/caller-activity.ts'
 import { beginningFrames, levelOf, longestAgo } from '../../../media/vad/voice-activity.ts'
 
@@ -68,6 +69,7 @@ const noSpeech: Understood = { text: '', meaning: null, confidence: 0, isNoise: 
 
 export function createCallerUtterances(deps: Deps): CallerUtterances {
   const { activity } = deps
+  const offset = createDcOffset()
   let recent: Int16Array[] = []
   let speaking: Speaking | null = null
   let frames = 0
@@ -108,7 +110,7 @@ export function createCallerUtterances(deps: Deps): CallerUtterances {
     hear(samples) {
       if (closed) return
       frames++
-      const frame = wholeFrameOf(samples)
+      const frame = wholeFrameOf(offset.without(samples.subarray(0, frameSamples)))
       recent = [...recent, frame].slice(-recentFrames)
       const pause = speaking?.speech.pause()
       const event = activity.hear(frame, pause === 'short', pause === 'long')
@@ -150,7 +152,7 @@ const isBabble = ({ speech, isPatient }: Speaking): boolean =>
 /** The detector and the recogniser take no other size, and the recogniser is not this caller's alone. */
 function wholeFrameOf(samples: Int16Array): Int16Array {
   const frame = new Int16Array(frameSamples)
-  frame.set(samples.subarray(0, frameSamples))
+  frame.set(samples)
   return frame
 }
 
