@@ -145,6 +145,7 @@ export type Diagnostics = {
     tookMs: number | null
     details: string | null
   }[]
+  nextHook: number | null
   deliveries: { data: DiagnosedDelivery[]; next: number | null }
   messages?: { data: Message[]; leftOut: number }
 }

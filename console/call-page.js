@@ -34,7 +34,7 @@ export function CallPage({ id }) {
 
 /** @param {{ whole: import('./use-call.js').WholeCall, address: string, error: Error | null, reload: () => void }} props */
 function CallView({ whole, address, error, reload }) {
-  const { call, transcript, diagnostics, peaks } = whole
+  const { call, transcript, diagnostics, peaks, isCut } = whole
   const { mayChange } = useHere()
   const player = usePlayer(address)
   const turns = useMemo(() => courseTurns(transcript, diagnostics), [transcript, diagnostics])
@@ -59,6 +59,8 @@ function CallView({ whole, address, error, reload }) {
       h(Failure, { error, retry: reload }),
       h(Ending, { call, diagnostics }),
       (turns.length > 0 || hasSound) && h(TimeAxis, { whole, turns, player }),
+      isCut &&
+        h('p', { class: 'soft' }, 'It is too long to be shown here as a whole: the API tells the rest of its course.'),
       player.sound,
       h('div', { class: 'columns' }, [
         h('section', { class: 'card', 'aria-labelledby': 'transcript' }, [

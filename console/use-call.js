@@ -13,6 +13,7 @@ import { ask, isPassing, Refusal } from './ask.js'
  * @property {Turn[]} transcript
  * @property {Diagnostics | null} diagnostics null: none are told
  * @property {import('./answers').Peaks | null} peaks null: there is no recording, or not yet
+ * @property {boolean} [isCut] there is more of its course than is shown
  */
 
 /** Ms. */
@@ -22,10 +23,21 @@ const mostPages = 100
 /** Pages between two times that what has come is shown. */
 const shownEvery = 10
 
-const lists = /** @type {const} */ (['turns', 'steps', 'deliveries'])
-const queries = { turns: 'fromTurn', steps: 'fromStep', deliveries: 'fromDelivery' }
+const lists = /** @type {const} */ (['turns', 'steps', 'deliveries', 'hooks'])
+const queries = { turns: 'fromTurn', steps: 'fromStep', deliveries: 'fromDelivery', hooks: 'fromHook' }
 /** Where nothing is. */
-const beyond = { fromTurn: '2147483647', fromStep: '2147483647', fromDelivery: '9007199254740991' }
+const beyond = {
+  fromTurn: '2147483647',
+  fromStep: '2147483647',
+  fromDelivery: '9007199254740991',
+  fromHook: '2147483647',
+}
+
+/** @param {Diagnostics} page @param {typeof lists[number]} name */
+const partOf = (page, name) => (name === 'hooks' ? { data: page.hooks, next: page.nextHook } : page[name])
+/** @param {Diagnostics} page @param {typeof lists[number]} name @param {{ data: any[], next: number | null }} part @returns {Diagnostics} */
+const withPart = (page, name, { data, next }) =>
+  name === 'hooks' ? { ...page, hooks: data, nextHook: next } : { ...page, [name]: { data, next } }
 
 /**
  * Of each list the pages that are full, and where the last one begins: it is asked for again, those before are not.
@@ -37,7 +49,12 @@ const beyond = { fromTurn: '2147483647', fromStep: '2147483647', fromDelivery: '
 
 /** @returns {Known} */
 const nothingKnown = () => ({
-  lists: { turns: { full: [], from: 0 }, steps: { full: [], from: 0 }, deliveries: { full: [], from: 0 } },
+  lists: {
+    turns: { full: [], from: 0 },
+    steps: { full: [], from: 0 },
+    deliveries: { full: [], from: 0 },
+    hooks: { full: [], from: 0 },
+  },
   transcript: [],
   peaks: null,
 })
@@ -65,18 +82,22 @@ const askDiagnostics = (address, known) => {
  * @param {(name: typeof lists[number]) => boolean} isAsked
  */
 function wholeOf(page, known, isAsked) {
-  const whole = { ...page }
+  let whole = page
   for (const name of lists) {
     const list = known.lists[name]
-    const { data, next } = page[name]
     if (!isAsked(name)) continue
-    /** @type {any} */ whole[name] = { data: [...list.full, ...data], next }
+    const { data, next } = partOf(page, name)
+    const joined = [...list.full, ...data]
+    whole = withPart(whole, name, { data: joined, next })
     if (next === null) continue
-    list.full = whole[name].data
+    list.full = joined
     list.from = next
   }
   return whole
 }
+
+/** @param {Diagnostics} page */
+const openOf = (page) => lists.filter((name) => partOf(page, name).next !== null)
 
 /**
  * @param {string} address
@@ -99,18 +120,19 @@ async function look(address, known, show) {
   const showNow = () => show({ call, transcript, diagnostics, peaks: known.peaks })
   if (!showNow() || !diagnostics) return
   for (let pages = 1; pages < mostPages; pages++) {
-    const open = lists.filter((name) => diagnostics?.[name].next !== null)
+    const open = openOf(diagnostics)
     if (open.length === 0) return
     const query = {
       ...beyond,
-      ...Object.fromEntries(open.map((name) => [queries[name], String(diagnostics?.[name].next)])),
+      ...Object.fromEntries(open.map((name) => [queries[name], String(known.lists[name].from)])),
     }
     const part = /** @type {Diagnostics} */ (await ask(`${address}/diagnostics?${new URLSearchParams(query)}`))
     const grown = wholeOf(part, known, (name) => open.includes(name))
-    for (const name of open) diagnostics = { ...diagnostics, [name]: grown[name] }
-    const isLast = lists.every((name) => diagnostics?.[name].next === null)
+    for (const name of open) diagnostics = withPart(diagnostics, name, partOf(grown, name))
+    const isLast = openOf(diagnostics).length === 0
     if ((isLast || pages % shownEvery === 0) && !showNow()) return
   }
+  show({ call, transcript, diagnostics, peaks: known.peaks, isCut: openOf(diagnostics).length > 0 })
 }
 
 /**

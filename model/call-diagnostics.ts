@@ -20,6 +20,7 @@ export const DiagnosticsQuery = z.object({
   fromTurn: From.default(0),
   fromStep: From.default(0),
   fromDelivery: numberOfQuery(0, Number.MAX_SAFE_INTEGER).default(0),
+  fromHook: From.default(0),
 })
 export type DiagnosticsQuery = z.infer<typeof DiagnosticsQuery>
 
@@ -136,9 +137,12 @@ export const CallDiagnostics = z.object({
   quality: CallQuality.nullable(),
   turns: listOf(DiagnosedTurn).describe('The turns of the talk, without their words.'),
   steps: listOf(DiagnosedStep).describe('The log of the call, but for what was said.'),
-  engines: z.array(DiagnosedEngine).describe('Sessions with voice engines, one after the other.'),
-  tenures: z.array(DiagnosedTenure).describe('Who ran the call, one actor after the other.'),
-  hooks: z.array(DiagnosedHook).describe('Questions that the call waited for: call.worker_request and tools.'),
+  engines: z.array(DiagnosedEngine).describe('Sessions with voice engines, one after the other, 500 at most.'),
+  tenures: z.array(DiagnosedTenure).describe('Who ran the call, one actor after the other, 500 at most.'),
+  hooks: z
+    .array(DiagnosedHook)
+    .describe('Questions that the call waited for, in their order, 500 at most: call.worker_request and tools.'),
+  nextHook: count.nullable().describe('Where hooks goes on; null: it does not.'),
   deliveries: listOf(DiagnosedDelivery).describe('Webhook deliveries about the call.'),
   messages: z
     .object({

@@ -31,7 +31,7 @@ type Place = { readonly accountId: AccountId; readonly callId: CallId }
 export async function findCallDiagnostics(
   sql: Sql,
   { prices, ...place }: Asked,
-  { fromTurn, fromStep, fromDelivery }: DiagnosticsQuery,
+  { fromTurn, fromStep, fromDelivery, fromHook }: DiagnosticsQuery,
 ): Promise<CallDiagnostics | null> {
   const call = await findUsedCall(sql, place.accountId, place.callId)
   if (!call) return null
@@ -40,7 +40,7 @@ export async function findCallDiagnostics(
     listSteps(sql, place, fromStep),
     listEngines(sql, place),
     listTenures(sql, place),
-    listHooks(sql, place),
+    listHooks(sql, place, fromHook),
     listDeliveries(sql, place, fromDelivery),
     listMessages(sql, place.accountId, place.callId),
   ])
@@ -55,7 +55,8 @@ export async function findCallDiagnostics(
     steps: pageOf(steps, ({ seq }) => seq),
     engines,
     tenures,
-    hooks,
+    hooks: hooks.slice(0, diagnosticsLimit).map(toHook),
+    nextHook: hooks[diagnosticsLimit]?.seq ?? null,
     deliveries: pageOf(deliveries, ({ seq }) => seq, toDelivery),
     messages: {
       data: messages.map(({ leftOut: _, ...message }) => ({ ...message, at: toIso(message.at) })),
@@ -149,41 +150,43 @@ async function listTenures(sql: Sql, { accountId, callId }: Place): Promise<Diag
 }
 
 type HookRow = Omit<DiagnosedHook, 'at' | 'tookMs'> & {
+  readonly seq: number
   readonly at: number
   readonly answeredAt: number | null
   readonly tookMs: number | null
 }
 
 /** What the call asked and waited for, with the first answer behind it. */
-async function listHooks(sql: Sql, { accountId, callId }: Place): Promise<DiagnosedHook[]> {
-  const rows = await sql<HookRow[]>`
+async function listHooks(sql: Sql, { accountId, callId }: Place, from: number): Promise<HookRow[]> {
+  return sql<HookRow[]>`
     with log as materialized (
-      select seq, at, event, effects from call_events
-      where account_id = ${accountId} and call_id = ${callId} and not ignored and (
+      select seq, at, event, event ->> 'type' as fact, event ->> 'id' as id, effects @> '[{"type": "ask_worker_request"}]' as asks
+      from call_events
+      where account_id = ${accountId} and call_id = ${callId} and seq >= ${from} and not ignored and (
         event ->> 'type' in ('tool_called', 'tool_answered', 'tool_canceled', 'worker_request_answered', 'worker_request_failed')
         or effects @> '[{"type": "ask_worker_request"}]')
-      order by seq
     ), asked as (
-      select seq, at, 'call.worker_request' as type, null as name, null as id from log
-      where effects @> '[{"type": "ask_worker_request"}]'
+      select seq, at, 'call.worker_request' as type, null as name, null as id from log where asks
       union all
-      select seq, at, 'tool', event ->> 'name', event ->> 'id' from log where event ->> 'type' = 'tool_called'
+      select seq, at, 'tool', event ->> 'name', id from log where fact = 'tool_called'
+      order by seq limit ${beyond}
     )
-    select asked.at, asked.type, asked.name, answer.at as answered_at, answer.took_ms, answer.verdict,
+    select asked.seq, asked.at, asked.type, asked.name, answer.at as answered_at, answer.took_ms, answer.verdict,
       left(answer.details, ${longestDetails}::integer) as details
     from asked left join lateral (
       select at, (event ->> 'tookMs')::double precision as took_ms, event ->> 'details' as details,
-        case event ->> 'type' when 'tool_canceled' then 'canceled' when 'tool_answered' then event ->> 'status'
+        case fact when 'tool_canceled' then 'canceled' when 'tool_answered' then event ->> 'status'
           when 'worker_request_failed' then 'failed' else 'answered' end as verdict
       from log where seq > asked.seq and case when asked.id is null
-        then event ->> 'type' in ('worker_request_answered', 'worker_request_failed')
-        else event ->> 'type' in ('tool_answered', 'tool_canceled') and event ->> 'id' = asked.id end
+        then fact in ('worker_request_answered', 'worker_request_failed')
+        else fact in ('tool_answered', 'tool_canceled') and id = asked.id end
       order by seq limit 1) answer on true
-    order by asked.seq limit ${diagnosticsLimit}`
-  return rows.map(({ at, answeredAt, tookMs, ...row }) => {
-    const took = tookMs ?? (answeredAt === null ? null : answeredAt - at)
-    return { at: toIso(at), ...row, tookMs: took === null ? null : Math.max(0, Math.round(took)) }
-  })
+    order by asked.seq`
+}
+
+function toHook({ seq: _, at, answeredAt, tookMs, ...row }: HookRow): DiagnosedHook {
+  const took = tookMs ?? (answeredAt === null ? null : answeredAt - at)
+  return { at: toIso(at), ...row, tookMs: took === null ? null : Math.max(0, Math.round(took)) }
 }
 
 type DeliveryRow = Pick<DiagnosedDelivery, 'id' | 'subscriptionId' | 'eventType' | 'status'> & {

@@ -179,6 +179,7 @@ export const parameterWords: Readonly<Record<string, string>> = {
   'getPhoneCallDiagnostics.fromTurn': 'next of turns in the answer before. Default: 0, the first one.',
   'getPhoneCallDiagnostics.fromStep': 'next of steps in the answer before. Default: 0, the first one.',
   'getPhoneCallDiagnostics.fromDelivery': 'next of deliveries in the answer before. Default: 0, the first one.',
+  'getPhoneCallDiagnostics.fromHook': 'nextHook of the answer before. Default: 0, the first one.',
   'listPhoneCalls.status': 'Only calls with this status, or with this outcome. Absent: all.',
   'listPhoneCalls.direction': 'Only calls of this direction. Absent: both.',
   'listPhoneCalls.workerId': 'Only calls of this worker. Absent: of all.',

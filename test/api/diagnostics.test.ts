@@ -163,7 +163,7 @@ test('what is kept of a long call comes in parts, none of it twice and none left
   const api = await openSeededApi(t)
   const { sql, own } = api
   const callId = await insertCall(sql, own.id, own.worker.id, { startedAt: start })
-  const turns = 2 * diagnosticsLimit + 1
+  const turns = 2 * diagnosticsLimit + 3
   const told = JSON.stringify(latency)
   await sql`
     insert into transcript_turns (call_id, account_id, turn_index, role, text, from_ms, to_ms, source, latency)
@@ -193,6 +193,10 @@ test('what is kept of a long call comes in parts, none of it twice and none left
   )
   const first = await read(api, callId)
   t.equal(first.turns.data.length, diagnosticsLimit)
+  t.equal(first.hooks.length, diagnosticsLimit)
+  const { hooks, nextHook } = await read(api, callId, `?fromHook=${first.nextHook}`)
+  t.match(hooks, [{ type: 'tool', name: 'call/end', at: new Date(start + (turns - 2) * 1_000).toISOString() }])
+  t.equal(nextHook, null)
   t.match(first.turns.data[2], { turnIndex: 2, speaker: 'agent', from: 2000, latency })
   t.match(first.turns.data[1], { speaker: 'user', latency: null })
   t.match(first.tenures.slice(0, 2), [
@@ -240,8 +244,8 @@ test('what is kept of a long call comes in parts, none of it twice and none left
     [],
     'a terminal of a hundred columns is enough',
   )
-  t.equal(lines.filter((line) => line.includes('720 ms  embedded')).length, diagnosticsLimit + 1)
-  t.match(lines.join('\n'), /epoch 3, 201 steps, took the call over[^]*attempt 1: 500 in 12 ms, answered with/)
+  t.equal(lines.filter((line) => line.includes('720 ms  embedded')).length, diagnosticsLimit + 2)
+  t.match(lines.join('\n'), /epoch 3, 203 steps, took the call over[^]*attempt 1: 500 in 12 ms, answered with/)
   t.notMatch(lines.join('\n'), 'Ada')
 
   const file = path.join(await createFolder(t), 'call.pcap')

@@ -9,7 +9,7 @@ import { seriousFindings } from '../peers/axe.ts'
 import { hasChromium } from '../peers/chromium.ts'
 import { openBrowsers, openConsole } from '../scenes/console.ts'
 import { until } from '../scenes/in-time.ts'
-import { insertLongCall, insertManyCalls, longTurns } from '../scenes/long-call.ts'
+import { insertLongCall, insertManyCalls, longTools, longTurns } from '../scenes/long-call.ts'
 import { insertCall, newId } from '../scenes/seeded-api.ts'
 
 const skip = hasChromium() ? false : 'no Chromium'
@@ -301,6 +301,13 @@ async function isSmooth(t: Test, page: Page, address: string): Promise<void> {
   const told = axis.getByRole('group', { name: 'Webhooks' }).getByRole('button').last()
   t.match(await told.getAttribute('title'), /^1[23]\d here/, 'what came after the end stands at the end')
   t.equal(await told.getAttribute('class'), 'mark bad', 'of many the gravest shows')
+  const asked = axis.getByRole('group', { name: 'Tools, hooks' }).getByRole('button')
+  const marks = await asked.evaluateAll((all) => all.map((one) => Number(/^([\d,]+) here/.exec(one.title)?.[1] ?? 1)))
+  t.equal(
+    marks.reduce((sum, mark) => sum + mark),
+    longTools,
+    'each stands there',
+  )
   const drawn = () => page.evaluate("document.querySelector('.waveform canvas').toDataURL()")
   const all = await drawn()
   for (let closer = 0; closer < 9; closer++) await axis.getByRole('button', { name: 'Look closer' }).click()

@@ -8,9 +8,10 @@ import { insertCall, newId } from './seeded-api.ts'
 
 /** Ms. */
 const length = 4 * 3_600_000
-/** A word is said every 2.88 s; a tool is asked at every tenth, and receivers are told of it, ten minutes longer. */
+/** A word is said every 2.88 s; a tool is asked at every fourth, and receivers are told of it, ten minutes longer. */
 export const longTurns = 5_000
-const [steps, tools] = [12_000, 400]
+export const longTools = 1_200
+const steps = 12_000
 
 type Scene = Pick<ConsoleScene, 'sql' | 'own' | 'database' | 'clock'>
 
@@ -38,8 +39,8 @@ export async function insertLongCall({ sql, own, database, clock }: Scene, subsc
   await sql`
     insert into call_events (call_id, seq, account_id, epoch, at, event, effects, ignored)
     select ${callId}, n, ${own.id}, 1, ${startedAt}::timestamptz + n * ${length / steps}::float8 * interval '1 millisecond',
-      case when n < ${2 * tools}::integer and n % 2 = 0 then jsonb_build_object('type', 'tool_called', 'id', 't' || n, 'name', 'look_up')
-        when n < ${2 * tools}::integer then jsonb_build_object('type', 'tool_answered', 'id', 't' || (n - 1), 'status', 'success', 'tookMs', 40)
+      case when n < ${2 * longTools}::integer and n % 2 = 0 then jsonb_build_object('type', 'tool_called', 'id', 't' || n, 'name', 'look_up')
+        when n < ${2 * longTools}::integer then jsonb_build_object('type', 'tool_answered', 'id', 't' || (n - 1), 'status', 'success', 'tookMs', 40)
         else jsonb_build_object('type', 'leg_quality', 'n', n) end, '[]', false
     from generate_series(0, ${steps - 1}::integer) n`
   await sql`

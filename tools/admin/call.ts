@@ -5,7 +5,7 @@ import { replay } from '../../actors/call/machine/replay.ts'
 import { systemClock } from '../../app/clock.ts'
 import { newId } from '../../app/core.ts'
 import { toIso } from '../../model/clock.ts'
-import type { CallDiagnostics } from '../../model/call-diagnostics.ts'
+import type { CallDiagnostics, DiagnosticsQuery } from '../../model/call-diagnostics.ts'
 import type { CallId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
 import { findCallDiagnostics } from '../../store/call-diagnostics.ts'
@@ -51,16 +51,20 @@ async function diagnosticsOf({ sql, prices = null }: AdminDatabase, callId: Call
   const call = await findCallFacts(sql, callId)
   if (!call) throw new Problem('NOT_FOUND', `there is no call ${callId}`)
   const { accountId } = call
-  let [whole, fromTurn, fromStep, fromDelivery]: [CallDiagnostics | null, number, number, number] = [null, 0, 0, 0]
+  let whole: CallDiagnostics | null = null
+  let from: DiagnosticsQuery = { fromTurn: 0, fromStep: 0, fromDelivery: 0, fromHook: 0 }
   for (;;) {
-    const part = await findCallDiagnostics(sql, { accountId, callId, prices }, { fromTurn, fromStep, fromDelivery })
+    const part = await findCallDiagnostics(sql, { accountId, callId, prices }, from)
     if (!part) throw new Problem('NOT_FOUND', `there is no call ${callId}`)
     whole = whole === null ? part : joined(whole, part)
-    const { turns, steps, deliveries } = part
-    if (turns.next === null && steps.next === null && deliveries.next === null) return whole
-    fromTurn = turns.next ?? past
-    fromStep = steps.next ?? past
-    fromDelivery = deliveries.next ?? Number.MAX_SAFE_INTEGER
+    const { turns, steps, deliveries, nextHook } = part
+    if ([turns.next, steps.next, deliveries.next, nextHook].every((next) => next === null)) return whole
+    from = {
+      fromTurn: turns.next ?? past,
+      fromStep: steps.next ?? past,
+      fromDelivery: deliveries.next ?? Number.MAX_SAFE_INTEGER,
+      fromHook: nextHook ?? past,
+    }
   }
 }
 
@@ -72,6 +76,8 @@ const joined = (whole: CallDiagnostics, part: CallDiagnostics): CallDiagnostics 
   turns: { data: [...whole.turns.data, ...part.turns.data], next: null },
   steps: { data: [...whole.steps.data, ...part.steps.data], next: null },
   deliveries: { data: [...whole.deliveries.data, ...part.deliveries.data], next: null },
+  hooks: [...whole.hooks, ...part.hooks],
+  nextHook: null,
 })
 
 export const callCommands: Commands = {
