@@ -1,6 +1,6 @@
 /** Browsers that are moved, muted, put on hold or closed in mid-call. */
 import { networkInterfaces } from 'node:os'
-import { test } from 'tap'
+import t, { test } from 'tap'
 import { offeredAddresses } from '../../gateway/werift/offered-addresses.ts'
 import type { WebPeer } from '../../model/rtp-transport.ts'
 import { createHearingEngine } from '../fake/hearing-engine.ts'
@@ -61,10 +61,13 @@ const holdFirstAnswer = `
 `
 const holdSeconds = 18
 
+/** Of tests that are buffered: they wait for most of their time. */
+t.jobs = 2
+
 for (const browser of browsers()) {
   test(
     `${browser.name} restarts ICE, is put on hold, and is missed within 5 s when its tab is closed`,
-    { skip: browser.skip, timeout: 180_000 },
+    { skip: browser.skip, timeout: 180_000, buffered: true },
     async (t) => {
       const stage = await openPhoneStage(t, createHearingEngine({ tone: 440, seconds: 110 }))
       const line = await stage.addLine()
@@ -109,7 +112,7 @@ for (const browser of browsers()) {
 
   test(
     `a page in ${browser.name} whose way is gone finds another, in the same call`,
-    { skip: browser.skip, timeout: 150_000 },
+    { skip: browser.skip, timeout: 150_000, buffered: true },
     async (t) => {
       const stage = await openPhoneStage(t, createHearingEngine({ tone: 440, seconds: 110 }))
       const line = await stage.addLine()

@@ -63,13 +63,17 @@ test(
       `import { registerHooks } from 'node:module'
     registerHooks({ resolve(name, context, next) { if (name === 'uWebSockets.js') throw new Error('not made for this machine'); return next(name, context) } })`,
     )
-    const wrong: readonly (readonly [name: string, settings: Record<string, string>, mend?: RegExp])[] = [
-      ['WEBHOOK_ALLOW_HOSTS', { WEBHOOK_ALLOW_HOSTS: 'a b' }, /must be host names/],
+    type Wrong = readonly [name: string, settings: Record<string, string>, mend: RegExp]
+    const withItsDatabase: readonly Wrong[] = [
       ['DATA_DIR', { DATA_DIR: file }, /; set DATA_DIR to a folder/],
       ['DATA_DIR', { DATA_DIR: '/proc/nowhere/data' }, /; set DATA_DIR to a folder/],
+      ['PORT', { PORT: String(port), HTTP_DRIVER: 'node' }, /; end what listens there, or set PORT to another one$/],
+      ['SIP_PORT', { SIP: 'on', SIP_PORT: String(port) }, /; end .*, or set SIP_PORT to another one, or SIP=off$/],
+    ]
+    const onAServer: readonly Wrong[] = [
+      ['WEBHOOK_ALLOW_HOSTS', { WEBHOOK_ALLOW_HOSTS: 'a b' }, /must be host names/],
       ['NATS_URL', { NATS_URL: 'nats://user:secret@127.0.0.1:1' }, /; start it, or leave NATS_URL out/],
       ['HTTP_DRIVER', { HTTP_DRIVER: 'uws', NODE_OPTIONS: `--import ${missing}` }, /, or set HTTP_DRIVER=node/],
-      ['PORT', { PORT: String(port), HTTP_DRIVER: 'node' }, /; end what listens there, or set PORT to another one$/],
       ['HOST', { HOST: '192.0.2.1', MEDIA_ADDRESS: '127.0.0.1' }, /; set HOST to an address of this machine/],
       ['MEDIA_ADDRESS', { MEDIA_ADDRESS: '192.0.2.1' }, /; set MEDIA_ADDRESS to an address/],
       [
@@ -78,17 +82,19 @@ test(
         /; end .*, or set MEDIA_PORTS to a range/,
       ],
       ['SIP_ADDRESS', { SIP: 'on', SIP_ADDRESS: '192.0.2.1' }, /; set SIP_ADDRESS to an address/],
-      ['SIP_PORT', { SIP: 'on', SIP_PORT: String(port) }, /; end .*, or set SIP_PORT to another one, or SIP=off$/],
     ]
-    const refused = ([name, settings, mend = /./]: (typeof wrong)[number]) => isRefused(t, name, settings, mend)
-    // It looks for a while, and for no database of the folder.
-    const elsewhere = refused([
-      'DATABASE_URL',
-      { DATABASE_URL: 'postgres://user:secret@no-such-host.invalid/parley' },
-      /; mend its host/,
+    const network = await openNetwork(t, (await openTestDatabase(t)).server)
+    const areRefused = async (all: readonly Wrong[], settings: Record<string, string> = {}) => {
+      for (const [name, own, mend] of all) await isRefused(t, name, { ...settings, ...own }, mend)
+    }
+    await Promise.all([
+      // It looks for a while.
+      areRefused([
+        ['DATABASE_URL', { DATABASE_URL: 'postgres://user:secret@no-such-host.invalid/parley' }, /; mend its host/],
+      ]),
+      areRefused(withItsDatabase),
+      areRefused(onAServer, { DATABASE_URL: network.server.url, DATA_DIR: path.join(folder, 'on-a-server') }),
     ])
-    for (const one of wrong) await refused(one)
-    await elsewhere
     t.same(processesIn(dataDir), [], 'and no database is left')
   },
 )
