@@ -2,7 +2,7 @@
 import { h } from 'preact'
 import { ask } from './ask.js'
 import { Form } from './form.js'
-import { Fact, Facts, Failure, Loading, Text } from './parts.js'
+import { Awaited, Fact, Facts, Text } from './parts.js'
 import { useHere } from './session.js'
 import { useLoaded } from './use-loaded.js'
 
@@ -12,7 +12,7 @@ export function Limits() {
   const { api } = useHere()
   const { value, error, reload } = useLoaded(`${api}/limits`)
   const limits = /** @type {AccountLimits | null} */ (value)
-  if (limits === null) return error ? h(Failure, { error, retry: reload }) : h(Loading, null)
+  if (limits === null) return h(Awaited, { error, reload })
   return [
     h('section', { class: 'card', 'aria-labelledby': 'limits' }, [
       h('h2', { id: 'limits' }, 'Limits'),

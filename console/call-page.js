@@ -11,7 +11,7 @@ import { Findings } from './call-findings.js'
 import { otherSideOf, statusOf, toneOf, wordsOf } from './format.js'
 import { LiveSound } from './live-sound.js'
 import { memo } from './memo.js'
-import { Badge, Failure, Loading, PageFrame, Text } from './parts.js'
+import { Awaited, Badge, Failure, PageFrame, Text } from './parts.js'
 import { usePlayer } from './player.js'
 import { useHere } from './session.js'
 import { SupervisorPanel } from './supervisor-panel.js'
@@ -27,8 +27,7 @@ export function CallPage({ id }) {
   const { api } = useHere()
   const address = `${api}/phone-calls/${id}`
   const { whole, error, reload } = useCall(address)
-  if (whole === null)
-    return h(PageFrame, { title: 'Call' }, error ? h(Failure, { error, retry: reload }) : h(Loading, null))
+  if (whole === null) return h(PageFrame, { title: 'Call' }, h(Awaited, { error, reload }))
   return h(CallView, { whole, address, error, reload })
 }
 

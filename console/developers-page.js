@@ -7,7 +7,7 @@ import { Applications } from './applications.js'
 import { AskedButton } from './confirm.js'
 import { longTimeOf, timeOf } from './format.js'
 import { Form } from './form.js'
-import { Badge, Empty, Fact, Facts, Failure, Loading, PageFrame, Table, Text } from './parts.js'
+import { Awaited, Badge, Empty, Fact, Facts, Failure, Loading, PageFrame, Table, Text } from './parts.js'
 import { useHere } from './session.js'
 import { useStretch } from './stretch.js'
 import { useLoaded } from './use-loaded.js'
@@ -165,7 +165,7 @@ function Kept() {
   const { api, mayChange } = useHere()
   const { value, error, reload } = useLoaded(`${api}/retention`)
   const retention = /** @type {import('./answers').Retention | null} */ (value)
-  if (retention === null) return error ? h(Failure, { error, retry: reload }) : h(Loading, null)
+  if (retention === null) return h(Awaited, { error, reload })
   return h('section', { class: 'card', 'aria-labelledby': 'kept' }, [
     h('h2', { id: 'kept' }, 'Kept for (days)'),
     h(Form, {

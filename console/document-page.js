@@ -4,7 +4,7 @@ import { ask } from './ask.js'
 import { AskedButton } from './confirm.js'
 import { longTimeOf } from './format.js'
 import { Form } from './form.js'
-import { Badge, Failure, Loading, PageFrame, Text } from './parts.js'
+import { Awaited, Badge, PageFrame, Text } from './parts.js'
 import { go, home, Link } from './router.js'
 import { useHere } from './session.js'
 import { useLoaded } from './use-loaded.js'
@@ -21,8 +21,7 @@ export function DocumentPage({ id }) {
   const { value, error, reload } = useLoaded(address)
   const document = /** @type {Document | null} */ (value)
   const workers = useWorkers()
-  if (document === null)
-    return h(PageFrame, { title: 'Document' }, error ? h(Failure, { error, retry: reload }) : h(Loading, null))
+  if (document === null) return h(PageFrame, { title: 'Document' }, h(Awaited, { error, reload }))
   const isWritten = writtenTypes.includes(document.type)
   return h(
     PageFrame,

@@ -67,6 +67,9 @@ export function Failure({ error, retry, issues = error instanceof Refusal ? erro
   ])
 }
 
+/** In place of what is not there yet, or cannot be had. @param {{ error: Error | null, reload: () => void }} props */
+export const Awaited = ({ error, reload }) => (error ? h(Failure, { error, retry: reload }) : h(Loading, null))
+
 export const Loading = () => h('p', { class: 'loading', role: 'status' }, 'Loading …')
 
 /**

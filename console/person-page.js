@@ -4,7 +4,7 @@ import { ask } from './ask.js'
 import { AskedButton } from './confirm.js'
 import { longTimeOf } from './format.js'
 import { Form } from './form.js'
-import { Failure, Loading, PageFrame } from './parts.js'
+import { Awaited, PageFrame } from './parts.js'
 import { go, home, Link } from './router.js'
 import { useHere } from './session.js'
 import { useLoaded } from './use-loaded.js'
@@ -29,8 +29,7 @@ export function PersonPage({ id }) {
   const address = `${api}/persons/${id}`
   const { value, error, reload } = useLoaded(address)
   const person = /** @type {Person | null} */ (value)
-  if (person === null)
-    return h(PageFrame, { title: 'Person' }, error ? h(Failure, { error, retry: reload }) : h(Loading, null))
+  if (person === null) return h(PageFrame, { title: 'Person' }, h(Awaited, { error, reload }))
   const save = async (/** @type {import('./form.js').Filled} */ { fields: { notes = '', ...fields } }) => {
     const json = Object.fromEntries(Object.entries(fields).map(([name, text]) => [name, text === '' ? null : text]))
     await ask(address, { method: 'PATCH', json: { ...json, notes: notes === '' ? null : notes } })

@@ -2,7 +2,7 @@
 import { h } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { ask } from './ask.js'
-import { Badge, Failure, Loading } from './parts.js'
+import { Awaited, Badge, Failure } from './parts.js'
 import { ScriptVersions } from './script-versions.js'
 import { useHere } from './session.js'
 import { useAction } from './use-action.js'
@@ -20,7 +20,7 @@ export function ScriptEditor({ documentId, saved }) {
   const address = `${api}/documents/${documentId}`
   const { value, error, reload } = useLoaded(address)
   const script = /** @type {Document | null} */ (value)
-  if (script === null) return error ? h(Failure, { error, retry: reload }) : h(Loading, null)
+  if (script === null) return h(Awaited, { error, reload })
   return h(Editor, {
     script,
     address,

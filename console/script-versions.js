@@ -3,7 +3,7 @@ import { h } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { lineChanges } from './line-changes.js'
 import { longTimeOf } from './format.js'
-import { Failure, Loading } from './parts.js'
+import { Awaited, Failure } from './parts.js'
 import { useStretch } from './stretch.js'
 import { useLoaded } from './use-loaded.js'
 
@@ -57,7 +57,7 @@ function Difference({ address, current, restore, mayRestore }) {
   const version = /** @type {DocumentVersion | null} */ (value)
   const former = version?.text ?? ''
   const changes = useMemo(() => (version === null ? [] : lineChanges(former, current)), [version, current])
-  if (version === null) return error ? h(Failure, { error, retry: reload }) : h(Loading, null)
+  if (version === null) return h(Awaited, { error, reload })
   return h('div', { class: 'stack' }, [
     changes.every(({ kind }) => kind === 'same') && h('p', { class: 'soft' }, 'The same as now.'),
     h(

@@ -5,7 +5,7 @@ import { ask } from './ask.js'
 import { AskedButton } from './confirm.js'
 import { longTimeOf, msOf } from './format.js'
 import { measureWords } from './measure-words.js'
-import { Badge, Failure, Loading, PageFrame, Table, Text } from './parts.js'
+import { Awaited, Badge, PageFrame, Table, Text } from './parts.js'
 import { go, home, Link } from './router.js'
 import { useHere } from './session.js'
 import { useStretch } from './stretch.js'
@@ -21,8 +21,7 @@ export function SimulationPage({ id }) {
   const address = `${api}/simulations/${id}`
   const { value, error, reload } = useLoaded(address)
   const simulation = /** @type {Simulation | null} */ (value)
-  if (simulation === null)
-    return h(PageFrame, { title: 'Simulation' }, error ? h(Failure, { error, retry: reload }) : h(Loading, null))
+  if (simulation === null) return h(PageFrame, { title: 'Simulation' }, h(Awaited, { error, reload }))
   const [tone, words] = resultOf(simulation)
   return h(
     PageFrame,
@@ -157,7 +156,7 @@ function Said({ callId }) {
   const { api } = useHere()
   const { value, error, reload } = useLoaded(`${api}/phone-calls/${callId}/transcript`)
   const turns = /** @type {import('./answers').Turn[] | null} */ (value)
-  if (turns === null) return error ? h(Failure, { error, retry: reload }) : h(Loading, null)
+  if (turns === null) return h(Awaited, { error, reload })
   if (turns.length === 0) return h('p', { class: 'soft' }, 'Nothing, or it is not kept any more.')
   return h(
     'ol',

@@ -4,7 +4,7 @@ import { ask } from './ask.js'
 import { AskedButton } from './confirm.js'
 import { Cursors, pageAddress } from './cursors.js'
 import { longTimeOf, msOf, timeOf } from './format.js'
-import { Badge, Choice, Empty, Fact, Facts, Failure, Field, Loading, PageFrame, Table, Text } from './parts.js'
+import { Awaited, Badge, Choice, Empty, Fact, Facts, Failure, Field, Loading, PageFrame, Table, Text } from './parts.js'
 import { go, home, Link, placeWith, usePlace } from './router.js'
 import { useHere } from './session.js'
 import { useAction } from './use-action.js'
@@ -20,8 +20,7 @@ export function WebhookPage({ id }) {
   const address = `${api}/webhook-subscriptions/${id}`
   const { value, error, reload } = useLoaded(address)
   const subscription = /** @type {Subscription | null} */ (value)
-  if (subscription === null)
-    return h(PageFrame, { title: 'Webhook' }, error ? h(Failure, { error, retry: reload }) : h(Loading, null))
+  if (subscription === null) return h(PageFrame, { title: 'Webhook' }, h(Awaited, { error, reload }))
   const [tone, words] = stateOf(subscription)
   return h(
     PageFrame,

@@ -1,6 +1,6 @@
 /** Owns one worker: settings, scripts and knowledge, each at an address of its own. */
 import { h } from 'preact'
-import { Badge, Failure, Loading, PageFrame, Text } from './parts.js'
+import { Awaited, Badge, PageFrame, Text } from './parts.js'
 import { home, Link, usePlace } from './router.js'
 import { useHere } from './session.js'
 import { useLoaded } from './use-loaded.js'
@@ -22,8 +22,7 @@ export function WorkerPage({ id }) {
   const { query } = usePlace()
   const { value, error, reload } = useLoaded(`${api}/workers/${id}`)
   const worker = /** @type {import('./answers').Worker | null} */ (value)
-  if (worker === null)
-    return h(PageFrame, { title: 'Worker' }, error ? h(Failure, { error, retry: reload }) : h(Loading, null))
+  if (worker === null) return h(PageFrame, { title: 'Worker' }, h(Awaited, { error, reload }))
   const part = query.get('part') ?? ''
   return h(
     PageFrame,

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import { ask } from './ask.js'
 import { timeOf, wordsOf } from './format.js'
 import { Form } from './form.js'
-import { Badge, Failure, Loading, NoneYet, Text } from './parts.js'
+import { Awaited, Badge, NoneYet, Text } from './parts.js'
 import { go, Link, placeWith, usePlace } from './router.js'
 import { ScriptEditor } from './script-editor.js'
 import { useHere } from './session.js'
@@ -24,7 +24,7 @@ export function WorkerScripts({ workerId }) {
   const documents = /** @type {Document[] | null} */ (value)
   const scripts = documents?.filter(({ tagKeys }) => tags.some((tag) => tagKeys.includes(tag))) ?? []
   const { shown, pager } = useStretch(scripts, 50)
-  if (documents === null) return error ? h(Failure, { error, retry: reload }) : h(Loading, null)
+  if (documents === null) return h(Awaited, { error, reload })
   const open = query.get('script') ?? scripts[0]?.id ?? null
   return [
     scripts.length === 0

@@ -3,7 +3,7 @@ import { h } from 'preact'
 import { ask } from './ask.js'
 import { AskedButton } from './confirm.js'
 import { Form } from './form.js'
-import { Failure, Loading } from './parts.js'
+import { Awaited } from './parts.js'
 import { go, home } from './router.js'
 import { useHere } from './session.js'
 import { useLoaded } from './use-loaded.js'
@@ -32,8 +32,7 @@ export function WorkerSettings({ worker, reload }) {
     reload()
     loaded.reload()
   }
-  if (config === null)
-    return loaded.error ? h(Failure, { error: loaded.error, retry: loaded.reload }) : h(Loading, null)
+  if (config === null) return h(Awaited, loaded)
   return [
     h('section', { class: 'card', 'aria-labelledby': 'who' }, [
       h('h2', { id: 'who' }, 'Who it is'),
