@@ -2,7 +2,7 @@
 import { h } from 'preact'
 import { ask } from './ask.js'
 import { Form } from './form.js'
-import { Awaited, Fact, Facts, Text } from './parts.js'
+import { Awaited, Fact, Facts, Section, Text } from './parts.js'
 import { useHere } from './session.js'
 import { useLoaded } from './use-loaded.js'
 
@@ -14,8 +14,7 @@ export function Limits() {
   const limits = /** @type {AccountLimits | null} */ (value)
   if (limits === null) return h(Awaited, { error, reload })
   return [
-    h('section', { class: 'card', 'aria-labelledby': 'limits' }, [
-      h('h2', { id: 'limits' }, 'Limits'),
+    h(Section, { id: 'limits', title: 'Limits' }, [
       h(Facts, { label: 'Limits' }, [
         h(Fact, { name: 'Calls at once' }, `${limits.runningCalls} of ${limits.maxConcurrentCalls}`),
         h(Fact, { name: 'Minutes of outbound calls today' }, usedOf(limits.minutesToday, limits.dailyMinutes)),
@@ -53,8 +52,7 @@ function destinationsOf({ allowedDestinations, homeCountryOnly, homeCountry }) {
 /** @param {{ limits: AccountLimits, reload: () => void }} props */
 function Confirmations({ limits, reload }) {
   const { api, isOwner } = useHere()
-  return h('section', { class: 'card', 'aria-labelledby': 'confirmations' }, [
-    h('h2', { id: 'confirmations' }, 'Calls of applications'),
+  return h(Section, { id: 'confirmations', title: 'Calls of applications' }, [
     h(Form, {
       action: 'Save',
       done: 'Saved.',

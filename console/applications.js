@@ -3,7 +3,7 @@ import { h } from 'preact'
 import { ask } from './ask.js'
 import { AskedButton } from './confirm.js'
 import { longTimeOf, timeOf, wordsOf } from './format.js'
-import { Empty, Failure, Loading, Table, Text } from './parts.js'
+import { Empty, Failure, Loading, Section, Table, Text } from './parts.js'
 import { useHere } from './session.js'
 import { useStretch } from './stretch.js'
 import { useLoaded } from './use-loaded.js'
@@ -14,8 +14,7 @@ export function Applications() {
   const { api } = useHere()
   const { value, error, reload } = useLoaded(`${api}/grants`)
   const grants = /** @type {OAuthGrant[] | null} */ (value)
-  return h('section', { class: 'stack', 'aria-labelledby': 'applications' }, [
-    h('h2', { id: 'applications' }, 'Applications of users'),
+  return h(Section, { class: 'stack', id: 'applications', title: 'Applications of users' }, [
     h(Failure, { error, retry: reload }),
     grants === null
       ? !error && h(Loading, null)

@@ -2,7 +2,7 @@
 import { h } from 'preact'
 import { useState } from 'preact/hooks'
 import { durationOf, longTimeOf, msOf, qualityToneOf, timeOf, wordsOf } from './format.js'
-import { Badge, Fact, Facts, Text } from './parts.js'
+import { Badge, Fact, Facts, Section, Text } from './parts.js'
 import { home, Link } from './router.js'
 import { useStretch } from './stretch.js'
 import { useWorkerNames } from './worker-names.js'
@@ -12,15 +12,8 @@ import { useWorkerNames } from './worker-names.js'
 /** @param {{ call: Call, diagnostics: import('./answers').Diagnostics | null }} props */
 export function CallFacts({ call, diagnostics }) {
   return [
-    h('section', { class: 'card', 'aria-labelledby': 'facts' }, [
-      h('h2', { id: 'facts' }, 'The call'),
-      h(Who, { call }),
-    ]),
-    call.quality &&
-      h('section', { class: 'card', 'aria-labelledby': 'quality' }, [
-        h('h2', { id: 'quality' }, 'Sound'),
-        h(Sound, { quality: call.quality }),
-      ]),
+    h(Section, { id: 'facts', title: 'The call' }, [h(Who, { call })]),
+    call.quality && h(Section, { id: 'quality', title: 'Sound' }, [h(Sound, { quality: call.quality })]),
     diagnostics &&
       diagnostics.deliveries.data.length > 0 &&
       h(Told, { deliveries: diagnostics.deliveries.data, callId: call.id }),
@@ -77,8 +70,7 @@ function Sound({ quality }) {
 /** @param {{ deliveries: import('./answers').DiagnosedDelivery[], callId: string }} props */
 function Told({ deliveries, callId }) {
   const { shown, pager } = useStretch(deliveries, 50)
-  return h('section', { class: 'card stack', 'aria-labelledby': 'told' }, [
-    h('h2', { id: 'told' }, 'Webhooks'),
+  return h(Section, { class: 'card stack', id: 'told', title: 'Webhooks' }, [
     h(
       'ul',
       { class: 'plain-list' },

@@ -1,6 +1,6 @@
 /** Owns what was learned in a call: its summary, the next action and each value with the words that show it, which can be heard. */
 import { h } from 'preact'
-import { Text } from './parts.js'
+import { Section, Text } from './parts.js'
 
 /** @typedef {import('./answers').Evidence} Evidence */
 
@@ -31,8 +31,7 @@ export function Findings({ call, hear }) {
   const { summary, nextAction, nextActionData = {}, dimensions = {}, evidence = {} } = call
   const values = Object.entries(dimensions)
   const isEmpty = summary === undefined && nextAction === undefined && values.length === 0
-  return h('section', { class: 'card', 'aria-labelledby': 'findings' }, [
-    h('h2', { id: 'findings' }, 'What was learned'),
+  return h(Section, { id: 'findings', title: 'What was learned' }, [
     summary !== undefined && h('p', { class: 'summary' }, h(Text, null, summary)),
     isEmpty &&
       h(

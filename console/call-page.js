@@ -11,7 +11,7 @@ import { Findings } from './call-findings.js'
 import { otherSideOf, statusOf, toneOf, wordsOf } from './format.js'
 import { LiveSound } from './live-sound.js'
 import { memo } from './memo.js'
-import { Awaited, Badge, Failure, PageFrame, Text } from './parts.js'
+import { Awaited, Badge, Failure, PageFrame, Section, Text } from './parts.js'
 import { usePlayer } from './player.js'
 import { useHere } from './session.js'
 import { SupervisorPanel } from './supervisor-panel.js'
@@ -62,8 +62,7 @@ function CallView({ whole, address, error, reload }) {
         h('p', { class: 'soft' }, 'It is too long to be shown here as a whole: the API tells the rest of its course.'),
       player.sound,
       h('div', { class: 'columns' }, [
-        h('section', { class: 'card', 'aria-labelledby': 'transcript' }, [
-          h('h2', { id: 'transcript' }, 'Transcript'),
+        h(Section, { id: 'transcript', title: 'Transcript' }, [
           turns.length === 0
             ? h('p', { class: 'soft' }, 'Nothing was said.')
             : h(TurnList, {

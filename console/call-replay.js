@@ -2,7 +2,7 @@
 import { h } from 'preact'
 import { useState } from 'preact/hooks'
 import { ask } from './ask.js'
-import { Failure } from './parts.js'
+import { Failure, Section } from './parts.js'
 import { useAction } from './use-action.js'
 
 /** @typedef {import('./answers').ReplayCheck} ReplayCheck */
@@ -21,8 +21,7 @@ export function Replay({ address }) {
   const [found, setFound] = useState(/** @type {ReplayCheck | null} */ (null))
   const { isRunning, error, run } = useAction()
   const check = () => run(async () => setFound(await ask(`${address}/replay`)))
-  return h('section', { class: 'card', 'aria-labelledby': 'replay' }, [
-    h('h2', { id: 'replay' }, 'Replay check'),
+  return h(Section, { id: 'replay', title: 'Replay check' }, [
     h('p', { class: 'soft' }, 'Each call is run by a log of facts. The same facts must lead to the same steps.'),
     h(
       'button',

@@ -7,7 +7,7 @@ import { Applications } from './applications.js'
 import { AskedButton } from './confirm.js'
 import { longTimeOf, timeOf } from './format.js'
 import { Form } from './form.js'
-import { Awaited, Badge, Empty, Fact, Facts, Failure, Loading, PageFrame, Table, Text } from './parts.js'
+import { Awaited, Badge, Empty, Fact, Facts, Failure, Loading, PageFrame, Section, Table, Text } from './parts.js'
 import { useHere } from './session.js'
 import { useStretch } from './stretch.js'
 import { useLoaded } from './use-loaded.js'
@@ -26,8 +26,7 @@ export function DevelopersPage() {
     PageFrame,
     { title: 'Developers', lead: 'Keys for programs, applications of users, limits, and how long things are kept.' },
     [
-      h('section', { class: 'card', 'aria-labelledby': 'api' }, [
-        h('h2', { id: 'api' }, 'The API'),
+      h(Section, { id: 'api', title: 'The API' }, [
         h(Facts, { label: 'The API' }, [
           h(Fact, { name: 'Address' }, h('code', null, `${location.origin}${api}`)),
           h(Fact, { name: 'Account' }, h('code', null, account.id)),
@@ -57,8 +56,7 @@ function Keys({ isOwner }) {
     reload()
   }
   return [
-    h('section', { class: 'stack', 'aria-labelledby': 'keys-title' }, [
-      h('h2', { id: 'keys-title' }, 'Keys'),
+    h(Section, { class: 'stack', id: 'keys-title', title: 'Keys' }, [
       h(Failure, { error, retry: reload }),
       made &&
         h('div', { class: 'notice good', role: 'status' }, [
@@ -78,8 +76,7 @@ function Keys({ isOwner }) {
           : h(FoundKeys, { keys, changed: reload, isOwner }),
     ]),
     isOwner &&
-      h('section', { class: 'card', 'aria-labelledby': 'new' }, [
-        h('h2', { id: 'new' }, 'Make a key'),
+      h(Section, { id: 'new', title: 'Make a key' }, [
         h(Form, {
           action: 'Make it',
           clears: true,
@@ -166,8 +163,7 @@ function Kept() {
   const { value, error, reload } = useLoaded(`${api}/retention`)
   const retention = /** @type {import('./answers').Retention | null} */ (value)
   if (retention === null) return h(Awaited, { error, reload })
-  return h('section', { class: 'card', 'aria-labelledby': 'kept' }, [
-    h('h2', { id: 'kept' }, 'Kept for (days)'),
+  return h(Section, { id: 'kept', title: 'Kept for (days)' }, [
     h(Form, {
       action: 'Save',
       done: 'Saved.',

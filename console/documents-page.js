@@ -4,7 +4,7 @@ import { ask } from './ask.js'
 import { pageAddress } from './cursors.js'
 import { timeOf, wordsOf } from './format.js'
 import { Form } from './form.js'
-import { Badge, Choice, Failure, Field, Loading, NoneYet, PageFrame, Table, Text } from './parts.js'
+import { Badge, Choice, Failure, Field, Loading, NoneYet, PageFrame, Section, Table, Text } from './parts.js'
 import { go, home, Link, placeWith, usePlace } from './router.js'
 import { useHere } from './session.js'
 import { useLoaded } from './use-loaded.js'
@@ -55,11 +55,7 @@ export function DocumentsPage() {
       query.has('cursor') && h(Link, { href: placeWith(query, { cursor: null }), class: 'button quiet' }, 'First'),
       last !== undefined && h(Link, { href: placeWith(query, { cursor: last }), class: 'button' }, 'More'),
     ]),
-    mayChange &&
-      h('section', { class: 'card', 'aria-labelledby': 'new' }, [
-        h('h2', { id: 'new' }, 'Add a document'),
-        h(NewDocument, { made: reload }),
-      ]),
+    mayChange && h(Section, { id: 'new', title: 'Add a document' }, [h(NewDocument, { made: reload })]),
   ])
 }
 

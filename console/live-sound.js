@@ -2,7 +2,7 @@
 import { h } from 'preact'
 import { qualityToneOf } from './format.js'
 import { useLiveCalls } from './live-calls.js'
-import { Badge } from './parts.js'
+import { Badge, Section } from './parts.js'
 import { useHere } from './session.js'
 
 /** @param {{ sound: import('./answers').LiveCall['sound'] }} props */
@@ -28,8 +28,7 @@ export function LiveSound({ callId }) {
   const { account } = useHere()
   const { calls } = useLiveCalls(account.id, callId)
   const sound = calls?.get(callId)?.sound ?? null
-  return h('section', { class: 'card', 'aria-labelledby': 'live-sound' }, [
-    h('h2', { id: 'live-sound' }, 'Sound now'),
+  return h(Section, { id: 'live-sound', title: 'Sound now' }, [
     h('p', null, h(Sound, { sound })),
     h(
       'p',

@@ -24,6 +24,13 @@ export const PageFrame = ({ title, lead, actions, children }) => [
 ]
 
 /**
+ * A part of a page that has a name.
+ * @param {{ id: string, title: string, children?: Children, class?: string }} props
+ */
+export const Section = ({ id, title, children, class: name = 'card' }) =>
+  h('section', { class: name, 'aria-labelledby': id }, [h('h2', { id }, title), children])
+
+/**
  * What to do next, where there is nothing yet.
  * @param {{ title: string, children?: Children, action?: Children }} props
  */

@@ -3,7 +3,7 @@ import { h } from 'preact'
 import { ask } from './ask.js'
 import { Cursors, pageAddress } from './cursors.js'
 import { Form } from './form.js'
-import { Choice, Empty, Failure, Field, Loading, PageFrame, Table, Text } from './parts.js'
+import { Choice, Empty, Failure, Field, Loading, PageFrame, Section, Table, Text } from './parts.js'
 import { go, home, Link, placeWith, usePlace } from './router.js'
 import { useHere } from './session.js'
 import { useLoaded } from './use-loaded.js'
@@ -72,11 +72,7 @@ export function PersonsPage() {
             ),
             h(Cursors, { query, next: page.nextCursor }),
           ],
-    mayChange &&
-      h('section', { class: 'card', 'aria-labelledby': 'new' }, [
-        h('h2', { id: 'new' }, 'Add a person'),
-        h(NewPerson, { made: reload }),
-      ]),
+    mayChange && h(Section, { id: 'new', title: 'Add a person' }, [h(NewPerson, { made: reload })]),
   ])
 }
 

@@ -5,7 +5,7 @@ import { ask } from './ask.js'
 import { AskedButton } from './confirm.js'
 import { longTimeOf, msOf } from './format.js'
 import { measureWords } from './measure-words.js'
-import { Awaited, Badge, PageFrame, Table, Text } from './parts.js'
+import { Awaited, Badge, PageFrame, Section, Table, Text } from './parts.js'
 import { go, home, Link } from './router.js'
 import { useHere } from './session.js'
 import { useStretch } from './stretch.js'
@@ -58,8 +58,7 @@ function seedsOf(seeds) {
 
 /** @param {{ simulation: Simulation }} props */
 const Scenarios = ({ simulation: { scenarios } }) =>
-  h('section', { class: 'stack', 'aria-labelledby': 'scenarios' }, [
-    h('h2', { id: 'scenarios' }, 'Scenarios'),
+  h(Section, { class: 'stack', id: 'scenarios', title: 'Scenarios' }, [
     h(
       Table,
       { label: 'Scenarios', class: 'rows', head: ['Scenario', 'Passed', 'pass^k'] },
@@ -87,8 +86,7 @@ function Runs({ simulation: { runs, runCount } }) {
   const passed = runs.filter((run) => run.passed && run.callId !== undefined)
   const shownFailed = useStretch(failed, 20)
   const shownPassed = useStretch(passed, 100)
-  return h('section', { class: 'stack', 'aria-labelledby': 'runs' }, [
-    h('h2', { id: 'runs' }, failed.length === 0 ? 'No run failed' : 'Runs that failed'),
+  return h(Section, { class: 'stack', id: 'runs', title: failed.length === 0 ? 'No run failed' : 'Runs that failed' }, [
     shownFailed.shown.map((run) => h(FailedRun, { key: `${run.scenario} ${run.seed}`, run })),
     shownFailed.pager,
     runs.length < runCount && h('p', { class: 'soft' }, `${runs.length} of ${runCount} runs are told one by one.`),
@@ -169,8 +167,7 @@ function Said({ callId }) {
 
 /** @param {{ simulation: Simulation }} props */
 const Measures = ({ simulation: { measures } }) =>
-  h('section', { class: 'stack', 'aria-labelledby': 'measures' }, [
-    h('h2', { id: 'measures' }, 'Turn-taking'),
+  h(Section, { class: 'stack', id: 'measures', title: 'Turn-taking' }, [
     h(
       Table,
       { label: 'Turn-taking', class: 'rows', head: ['Measure', 'Value', 'Of events'] },

@@ -4,7 +4,7 @@
 import { h } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ask } from './ask.js'
-import { Badge, Failure, Text } from './parts.js'
+import { Badge, Failure, Section, Text } from './parts.js'
 import { useHere } from './session.js'
 import { openLine } from './supervisor-line.js'
 import { useAction } from './use-action.js'
@@ -30,8 +30,7 @@ export function SupervisorPanel({ callId }) {
   const speaker = others.find(({ speaks }) => speaks)
   const button = (/** @type {string} */ label, /** @type {() => void} */ onClick, kind = 'quiet', isOff = false) =>
     h('button', { type: 'button', class: kind, onClick, disabled: isOff || action.isRunning, key: label }, label)
-  return h('section', { class: 'card', 'aria-labelledby': 'supervise' }, [
-    h('h2', { id: 'supervise' }, 'Supervise'),
+  return h(Section, { id: 'supervise', title: 'Supervise' }, [
     h('p', { role: 'status', class: 'soft' }, [
       h(Badge, { tone: isHolding ? 'bad' : line ? 'good' : 'plain' }, stateOf(line !== null, isHolding)),
       ' ',

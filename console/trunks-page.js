@@ -6,7 +6,7 @@ import { AskedButton } from './confirm.js'
 import { Cursors, pageAddress } from './cursors.js'
 import { longTimeOf, timeOf, wordsOf } from './format.js'
 import { Form } from './form.js'
-import { Badge, Failure, Loading, NoneYet, PageFrame, Table, Text } from './parts.js'
+import { Badge, Failure, Loading, NoneYet, PageFrame, Section, Table, Text } from './parts.js'
 import { usePlace } from './router.js'
 import { useHere } from './session.js'
 import { useAction } from './use-action.js'
@@ -31,11 +31,7 @@ export function TrunksPage() {
           )
         : h(Found, { trunks, changed: reload }),
     h(Refusals, null),
-    mayChange &&
-      h('section', { class: 'card', 'aria-labelledby': 'new' }, [
-        h('h2', { id: 'new' }, 'Add a trunk'),
-        h(NewTrunk, { made: reload }),
-      ]),
+    mayChange && h(Section, { id: 'new', title: 'Add a trunk' }, [h(NewTrunk, { made: reload })]),
   ])
 }
 
@@ -176,8 +172,7 @@ function Refusals() {
   const { query } = usePlace()
   const { value, error, reload } = useLoaded(pageAddress(`${api}/call-refusals`, query, []))
   const page = /** @type {import('./answers').Page<import('./answers').CallRefusal> | null} */ (value)
-  return h('section', { class: 'stack', 'aria-labelledby': 'refusals' }, [
-    h('h2', { id: 'refusals' }, 'Calls that were refused'),
+  return h(Section, { class: 'stack', id: 'refusals', title: 'Calls that were refused' }, [
     h(Failure, { error, retry: reload }),
     page === null
       ? !error && h(Loading, null)

@@ -5,7 +5,7 @@ import { ask } from './ask.js'
 import { AskedButton } from './confirm.js'
 import { longTimeOf, timeOf } from './format.js'
 import { Form } from './form.js'
-import { Choice, Failure, Loading, PageFrame, Table, Text } from './parts.js'
+import { Choice, Failure, Loading, PageFrame, Section, Table, Text } from './parts.js'
 import { useHere } from './session.js'
 import { useAction } from './use-action.js'
 import { useLoaded } from './use-loaded.js'
@@ -61,8 +61,7 @@ export function UsersPage() {
       ),
     shownOpen.pager,
     isOwner
-      ? h('section', { class: 'card', 'aria-labelledby': 'invite' }, [
-          h('h2', { id: 'invite' }, 'Invite somebody'),
+      ? h(Section, { id: 'invite', title: 'Invite somebody' }, [
           h(Form, {
             action: 'Make a link',
             clears: true,

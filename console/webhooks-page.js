@@ -3,7 +3,7 @@ import { h } from 'preact'
 import { useState } from 'preact/hooks'
 import { ask } from './ask.js'
 import { Form } from './form.js'
-import { Badge, Failure, Loading, NoneYet, PageFrame, Table, Text } from './parts.js'
+import { Badge, Failure, Loading, NoneYet, PageFrame, Section, Table, Text } from './parts.js'
 import { home, Link } from './router.js'
 import { useHere } from './session.js'
 import { useStretch } from './stretch.js'
@@ -42,8 +42,7 @@ export function WebhooksPage() {
       ]),
     subscriptions === null ? !error && h(Loading, null) : h(Found, { subscriptions }),
     mayChange &&
-      h('section', { class: 'card', 'aria-labelledby': 'new' }, [
-        h('h2', { id: 'new' }, 'Subscribe'),
+      h(Section, { id: 'new', title: 'Subscribe' }, [
         h(NewSubscription, {
           made: (one) => {
             setMade(one)

@@ -3,7 +3,7 @@ import { h } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ask } from './ask.js'
 import { durationOf } from './format.js'
-import { Badge, Empty, Failure, Text } from './parts.js'
+import { Badge, Empty, Failure, Section, Text } from './parts.js'
 import { home, Link } from './router.js'
 import { useHere } from './session.js'
 import { useEvery } from './use-loaded.js'
@@ -83,8 +83,7 @@ export function WorkerCall({ workerId }) {
   const isOn = state !== null && state.status !== 'ended'
   const button = (/** @type {string} */ label, /** @type {() => void} */ onClick, kind = '') =>
     h('button', { type: 'button', class: kind, onClick, key: label }, label)
-  return h('section', { class: 'card test-call', 'aria-labelledby': 'test-call' }, [
-    h('h2', { id: 'test-call' }, 'Test call'),
+  return h(Section, { class: 'card test-call', id: 'test-call', title: 'Test call' }, [
     !state &&
       h(
         'p',

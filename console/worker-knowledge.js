@@ -3,7 +3,7 @@ import { h } from 'preact'
 import { useState } from 'preact/hooks'
 import { ask } from './ask.js'
 import { Form } from './form.js'
-import { Empty, Text } from './parts.js'
+import { Empty, Section, Text } from './parts.js'
 import { home, Link } from './router.js'
 import { useHere } from './session.js'
 
@@ -21,8 +21,7 @@ export function WorkerKnowledge({ workerId }) {
     setFound(/** @type {{ passages: Passage[] }} */ (answer).passages)
   }
   return [
-    h('section', { class: 'card', 'aria-labelledby': 'search' }, [
-      h('h2', { id: 'search' }, 'What would it find?'),
+    h(Section, { id: 'search', title: 'What would it find?' }, [
       h(Form, {
         action: 'Search',
         fields: [{ name: 'query', label: 'As a caller would ask', required: true }],

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import { ask } from './ask.js'
 import { timeOf, wordsOf } from './format.js'
 import { Form } from './form.js'
-import { Awaited, Badge, NoneYet, Text } from './parts.js'
+import { Awaited, Badge, NoneYet, Section, Text } from './parts.js'
 import { go, Link, placeWith, usePlace } from './router.js'
 import { ScriptEditor } from './script-editor.js'
 import { useHere } from './session.js'
@@ -61,8 +61,7 @@ export function WorkerScripts({ workerId }) {
           open !== null && h(ScriptEditor, { key: open, documentId: open, saved: reload }),
         ]),
     mayChange &&
-      h('section', { class: 'card', 'aria-labelledby': 'new' }, [
-        h('h2', { id: 'new' }, 'Add a script'),
+      h(Section, { id: 'new', title: 'Add a script' }, [
         h(NewScript, {
           workerId,
           made: (id) => {

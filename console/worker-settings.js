@@ -3,7 +3,7 @@ import { h } from 'preact'
 import { ask } from './ask.js'
 import { AskedButton } from './confirm.js'
 import { Form } from './form.js'
-import { Awaited } from './parts.js'
+import { Awaited, Section } from './parts.js'
 import { go, home } from './router.js'
 import { useHere } from './session.js'
 import { useLoaded } from './use-loaded.js'
@@ -34,14 +34,8 @@ export function WorkerSettings({ worker, reload }) {
   }
   if (config === null) return h(Awaited, loaded)
   return [
-    h('section', { class: 'card', 'aria-labelledby': 'who' }, [
-      h('h2', { id: 'who' }, 'Who it is'),
-      h(Identity, { worker, save, disabled: !mayChange }),
-    ]),
-    h('section', { class: 'card', 'aria-labelledby': 'how' }, [
-      h('h2', { id: 'how' }, 'How it talks'),
-      h(Talk, { config, save, disabled: !mayChange }),
-    ]),
+    h(Section, { id: 'who', title: 'Who it is' }, [h(Identity, { worker, save, disabled: !mayChange })]),
+    h(Section, { id: 'how', title: 'How it talks' }, [h(Talk, { config, save, disabled: !mayChange })]),
     h('details', { class: 'card' }, [
       h('summary', null, h('h2', null, 'Everything, as JSON')),
       h(

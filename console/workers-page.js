@@ -2,7 +2,7 @@
 import { h } from 'preact'
 import { ask } from './ask.js'
 import { Form } from './form.js'
-import { Badge, Failure, Loading, NoneYet, PageFrame, Table, Text } from './parts.js'
+import { Badge, Failure, Loading, NoneYet, PageFrame, Section, Table, Text } from './parts.js'
 import { go, home, Link } from './router.js'
 import { useHere } from './session.js'
 import { useStretch } from './stretch.js'
@@ -28,8 +28,7 @@ export function WorkersPage() {
         ? h(NoneYet, { title: 'No worker yet' }, 'Make one below. Then give it a script, and call it.')
         : h(Found, { workers }),
     mayChange &&
-      h('section', { class: 'card', 'aria-labelledby': 'new' }, [
-        h('h2', { id: 'new' }, 'Add a worker'),
+      h(Section, { id: 'new', title: 'Add a worker' }, [
         h(Form, {
           action: 'Add it',
           fields: [
