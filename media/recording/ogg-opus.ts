@@ -23,7 +23,8 @@ const preSkip = 312
 const packetsPerPage = 50
 /** Bits a second, a tenth of the WAV: below what makes libopus leave its mode for speech. */
 const bitRates = { 1: 24_000, 2: 40_000 } as const
-const complexity = 3
+/** As browsers hear it: what more of it buys is hardly heard (docs/design/media.md "Recording"). */
+const complexity = 1
 /** libopus, opus_defines.h. */
 const opusAudio = 2049
 
