@@ -4,7 +4,7 @@
  * Nothing is copied: the parts are read where they are, while somebody reads the whole.
  */
 import type { ReadPart, RecordingLack, RecordingReader } from '../../model/recording-store.ts'
-import { wavHeaderBytes, wavHeaderOf, wavSoundOf, type WavShape } from './wav.ts'
+import { readWavHeader, wavHeaderBytes, wavHeaderOf, wavSoundOf, type WavShape } from './wav.ts'
 
 /** Ms. No call waits longer for its other leg: more is the doing of a clock that went wrong. */
 const longestGap = 60_000
@@ -72,8 +72,7 @@ const isSound = (part: Sound | Lost | null): part is Sound => part !== null && '
 async function soundIn({ from, reader, isComing }: ReadPart): Promise<Sound | Lost | null> {
   if (reader === null) return { from, isComing }
   if (reader.size <= wavHeaderBytes) return null
-  const head = new Uint8Array(await new Response(reader.stream(0, wavHeaderBytes - 1)).arrayBuffer())
-  const sound = wavSoundOf(head, reader.size)
+  const sound = wavSoundOf(await readWavHeader(reader), reader.size)
   return sound && { ...sound, from, reader }
 }
 

@@ -1,4 +1,5 @@
-/** Owns WAV files of 16-bit PCM: the 44 bytes of header that a recording begins with, and reading a whole file back. */
+/** Owns WAV files of 16-bit PCM: the 44 bytes of header that a recording begins with, and what they say of the file. */
+import type { RecordingReader } from '../../model/recording-store.ts'
 
 export const wavHeaderBytes = 44
 
@@ -23,6 +24,17 @@ export function wavHeaderOf({ rateHz, channels }: WavShape, dataBytes: number): 
   header.writeUInt16LE(16, 34)
   header.write('data', 36, 'latin1')
   header.writeUInt32LE(size, 40)
+  return header
+}
+
+/** Of a recording that is longer. */
+export async function readWavHeader(recording: Pick<RecordingReader, 'stream'>): Promise<Uint8Array> {
+  const header = new Uint8Array(wavHeaderBytes)
+  let filled = 0
+  for await (const piece of recording.stream(0, wavHeaderBytes - 1)) {
+    header.set(piece, filled)
+    filled += piece.length
+  }
   return header
 }
 
