@@ -24,6 +24,8 @@ export type RemoteDescription = {
   /** Which of the sections is used; all the others are refused. */
   readonly audioIndex: number
   readonly bundled: boolean
+  /** The section before it that its bundle is led by; null: it leads itself, or goes alone. */
+  readonly ledBy: LeadingSection | null
   readonly direction: SdpDirection
   readonly usernameFragment: string
   readonly password: string
@@ -34,6 +36,13 @@ export type RemoteDescription = {
   readonly audio: NegotiatedAudio
   /** IPv4 and IPv6 UDP candidates that came within the description. */
   readonly candidates: readonly CandidateAddress[]
+}
+
+/** `formats`: what its first payload type is. */
+export type LeadingSection = {
+  readonly index: number
+  readonly payloadType: string
+  readonly formats: readonly string[]
 }
 
 export type CandidateAddress = { readonly address: string; readonly port: number }
@@ -64,6 +73,7 @@ export function readSdp(sdp: string, usable: readonly string[]): RemoteDescripti
     sections: blocks.map(({ kind, protocol, formats, mid }) => ({ kind, protocol, formats, mid })),
     audioIndex: index,
     bundled: groups.some((group) => isBundle(group, block.mid)),
+    ledBy: leadingOf(block, blocks, groups),
     direction: directionIn([...block.attributes, ...session]),
     usernameFragment: credentialOf(both, 'ice-ufrag', 4),
     password: credentialOf(both, 'ice-pwd', 22),
@@ -122,9 +132,23 @@ const isBundleOnly = ({ port, attributes }: Block): boolean =>
  * microphone. RFC 8843 §6, §7.1.3; RFC 8829 §5.2.1.
  */
 function wayOfBundle(block: Block, blocks: readonly Block[], groups: readonly string[]): SdpAttributes {
-  const group = isBundleOnly(block) ? groups.find((one) => isBundle(one, block.mid)) : undefined
-  const first = group?.split(' ')[1]
-  return blocks.find(({ mid }) => mid !== null && mid === first)?.attributes ?? []
+  return isBundleOnly(block) ? (leaderOf(block, blocks, groups)?.attributes ?? []) : []
+}
+
+function leaderOf(block: Block, blocks: readonly Block[], groups: readonly string[]): Block | undefined {
+  const first = groups.find((one) => isBundle(one, block.mid))?.split(' ')[1]
+  return blocks.find(({ mid }) => mid !== null && mid === first)
+}
+
+function leadingOf(block: Block, blocks: readonly Block[], groups: readonly string[]): LeadingSection | null {
+  const leader = leaderOf(block, blocks, groups)
+  const payloadType = leader?.formats[0]
+  const isKept = leader && leader !== block && leader.port !== 0 && protocols.includes(leader.protocol)
+  if (!isKept || payloadType === undefined) return null
+  const formats = leader.attributes.flatMap(([name, value]) =>
+    (name === 'rtpmap' || name === 'fmtp') && value.startsWith(`${payloadType} `) ? [`a=${name}:${value}`] : [],
+  )
+  return { index: blocks.indexOf(leader), payloadType, formats }
 }
 
 /** Browsers do not take a pause in packets for a lost call, and packets of 20 ms suit them all. */

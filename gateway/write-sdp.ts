@@ -2,7 +2,7 @@
 import type { NegotiatedAudio } from '../model/rtp-transport.ts'
 import { encodings, eventsAt, formatLines } from '../net/sdp-formats.ts'
 import { connectionAt, otherDirection, refusedMedia, type SdpDirection } from '../net/sdp.ts'
-import type { CandidateAddress, Fingerprint, RemoteDescription, SdpSection } from './read-sdp.ts'
+import type { CandidateAddress, Fingerprint, LeadingSection, RemoteDescription, SdpSection } from './read-sdp.ts'
 
 export type LocalDescription = {
   readonly usernameFragment: string
@@ -19,17 +19,20 @@ export type LocalDescription = {
 /** ICE-lite, DTLS server, all candidates inside: a client may connect at once and nothing trickles from this side. */
 export function writeAnswer(offer: RemoteDescription, local: LocalDescription): string {
   const audio = offer.sections[offer.audioIndex]
-  const sections = offer.sections.flatMap((section, index) =>
-    index === offer.audioIndex
+  const { ledBy } = offer
+  const sections = offer.sections.flatMap((section, index) => {
+    if (index === ledBy?.index) return leadingLines(local, section, ledBy)
+    return index === offer.audioIndex
       ? audioLines(local, section.mid, section.protocol, [offer.audio], {
           setup: 'passive',
           direction: otherDirection[offer.direction],
           // RFC 5506 §5.1: an answer has it only when the offer had.
           reducedSizeRtcp: offer.reducedSizeRtcp,
         })
-      : refusedLines(section),
-  )
-  const bundle = offer.bundled && audio?.mid ? [`a=group:BUNDLE ${audio.mid}`] : []
+      : refusedLines(section)
+  })
+  const leader = ledBy && offer.sections[ledBy.index]?.mid
+  const bundle = offer.bundled && audio?.mid ? [`a=group:BUNDLE ${leader ? `${leader} ` : ''}${audio.mid}`] : []
   return toText([...sessionLines(local), 'a=ice-lite', ...bundle, ...sections])
 }
 
@@ -56,19 +59,14 @@ function audioLines(
   codecs: readonly NegotiatedAudio[],
   role: { readonly setup: string; readonly direction: SdpDirection; readonly reducedSizeRtcp: boolean },
 ): string[] {
-  const first = local.candidates[0] ?? { address: '0.0.0.0', port: 9 }
   const payloadTypes = codecs.flatMap((audio) => [audio.payloadType, audio.telephoneEventPayloadType ?? []]).flat()
   return [
-    `m=audio ${first.port} ${protocol} ${payloadTypes.join(' ')}`,
-    `c=${connectionAt(first.address)}`,
+    ...placeOf(local, 'audio', `${protocol} ${payloadTypes.join(' ')}`),
     ...(mid === null ? [] : [`a=mid:${mid}`]),
     `a=${role.direction}`,
     'a=rtcp-mux',
     ...(role.reducedSizeRtcp ? ['a=rtcp-rsize'] : []),
-    `a=ice-ufrag:${local.usernameFragment}`,
-    `a=ice-pwd:${local.password}`,
-    `a=fingerprint:${local.fingerprint.algorithm} ${local.fingerprint.value}`,
-    `a=setup:${role.setup}`,
+    ...wayLines(local, role.setup),
     ...codecs.flatMap(codecLines),
     'a=ptime:20',
     'a=msid:parley audio',
@@ -77,6 +75,34 @@ function audioLines(
     'a=end-of-candidates',
   ]
 }
+
+/** Whoever is connected by the first candidate, or by none yet. */
+function placeOf(local: LocalDescription, kind: string, rest: string): string[] {
+  const { address, port } = local.candidates[0] ?? { address: '0.0.0.0', port: 9 }
+  return [`m=${kind} ${port} ${rest}`, `c=${connectionAt(address)}`]
+}
+
+const wayLines = ({ usernameFragment, password, fingerprint }: LocalDescription, setup: string): string[] => [
+  `a=ice-ufrag:${usernameFragment}`,
+  `a=ice-pwd:${password}`,
+  `a=fingerprint:${fingerprint.algorithm} ${fingerprint.value}`,
+  `a=setup:${setup}`,
+]
+
+/**
+ * The section that leads the bundle of the sound is kept, with nothing in it: a Chromium with `max-bundle` loses the way of all of them with one that is
+ * refused. RFC 8843 §7.3.
+ */
+const leadingLines = (local: LocalDescription, section: SdpSection, led: LeadingSection): string[] => [
+  ...placeOf(local, section.kind, `${section.protocol} ${led.payloadType}`),
+  ...(section.mid === null ? [] : [`a=mid:${section.mid}`]),
+  'a=inactive',
+  'a=rtcp-mux',
+  ...wayLines(local, 'passive'),
+  ...led.formats,
+  ...local.candidates.map(candidateLine),
+  'a=end-of-candidates',
+]
 
 const codecLines = ({
   codec,

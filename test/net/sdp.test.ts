@@ -1,6 +1,7 @@
 /** The grammar of session descriptions that browsers and trunks share. RFC 8866, RFC 3551 section 6. */
 import { test } from 'tap'
 import { readSdp } from '../../gateway/read-sdp.ts'
+import { writeAnswer } from '../../gateway/write-sdp.ts'
 import { encodings, formatLines, formatsOf, isEncoding, payloadTypeOf } from '../../net/sdp-formats.ts'
 import { connectionAt, otherDirection, readSdpText, refusedMedia } from '../../net/sdp.ts'
 import { negotiateAudio } from '../../sip/sdp/audio-formats.ts'
@@ -98,6 +99,14 @@ test('a microphone that goes with the bundle of a section before it is found the
     readPartly(readSdp(chromeOffer, ['actpass'])),
     'credentials and certificate of the one that leads the bundle',
   )
+  const own = { usernameFragment: 'ours', password: 'p'.repeat(22), fingerprint: { algorithm: 'sha-256', value: 'AB' } }
+  const answer = writeAnswer(read, { ...own, candidates: [{ address: '192.0.2.1', port: 4000 }], ssrc: 1, cname: 'x' })
+  const [top = '', kept = '', sound = ''] = answer.split(/(?=^m=)/m)
+  t.match(top, /^a=group:BUNDLE 1 0\r$/m)
+  t.match(kept, /^m=video 4000 UDP\/TLS\/RTP\/SAVPF 96\r\n/)
+  t.match(kept, /^a=inactive\r\na=rtcp-mux\r\na=ice-ufrag:ours\r$/m, 'what leads the bundle is kept, and empty')
+  t.match(kept, /^a=rtpmap:96 /m)
+  t.match(sound, /^m=audio 4000 UDP\/TLS\/RTP\/SAVPF 111 110\r\n/)
   t.throws(() => readSdp(videoFirst('1 2'), ['actpass']), /rtcp-mux|no audio section/)
   t.throws(() => readSdp(`${head}${video}${audio.replace('m=audio 9', 'm=audio 0')}`, ['actpass']), /no audio section/)
   t.end()

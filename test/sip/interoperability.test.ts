@@ -424,6 +424,28 @@ test('a call to a telephone network is answered by a description that brings sig
 
 // ——— IPv6 ———
 
+test('keys of a telephone with Opus whose events count at 8000 are heard, and those of the worker count like that', async (t) => {
+  const scene = await openEdgeScene(t)
+  scene.telephony.trunks = [trunkOf({ codecs: ['opus'] })]
+  const rtp = await createRtpPeer()
+  t.teardown(() => rtp.close())
+  const formats = ['a=rtpmap:96 opus/48000/2', 'a=rtpmap:101 telephone-event/8000', '']
+  const body = `${sdp(rtp.local.port).replace('RTP/AVP 0', 'RTP/AVP 96 101')}${formats.join('\r\n')}`
+  const { callId, port } = await talking(scene, body)
+  const format = { encoding: 'pcm16', rateHz: 16_000 } as const
+  await scene.command(callId, { type: 'start', hears: [format], speaks: [format], recording: null })
+  const press = { sequenceNumber: 1, payloadType: 101, marker: true, payload: Uint8Array.of(5, 10, 0, 160) }
+  await rtp.send({ address: '127.0.0.1', port }, press)
+  t.match(await scene.event(callId), { type: 'dtmf', digit: '5' })
+  t.same(await scene.command(callId, { type: 'send_dtmf', digits: '7' }), { type: 'accepted' })
+  for (;;) {
+    const { bytes } = await rtp.next()
+    if ((bytes[1]! & 0x7f) !== 101) continue
+    t.same([bytes[12], bytes.readUInt16BE(14)], [7, 160], '20 ms at 8000')
+    break
+  }
+})
+
 test('sound by IPv6 is refused where IPv4 is spoken: 488 and Warning 300, at first and in a call', async (t) => {
   const scene = await openEdgeScene(t)
   const { telephony, peer } = scene
