@@ -141,7 +141,7 @@ export function Form({ fields, action, done, save, disabled = false, clears = fa
       fields.map((field) => {
         const wrong = found.get(field.name)
         if (field.kind === 'checkbox')
-          return h('label', { class: 'check', key: field.name }, [
+          return h('label', { class: field.hint ? 'check whole' : 'check', key: field.name }, [
             control(field, wrong !== undefined, disabled),
             field.label,
             field.hint && h('span', { class: 'hint' }, field.hint),

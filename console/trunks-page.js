@@ -51,6 +51,9 @@ function Found({ trunks, changed }) {
 /** @type {Record<string, string>} */
 const registrations = { none: 'plain', registering: 'warn', registered: 'good', failed: 'bad' }
 
+/** @type {Record<string, string>} */
+const directions = { both: 'takes and places calls', inbound: 'takes calls', outbound: 'places calls' }
+
 /** @param {{ trunk: Trunk, changed: () => void }} props */
 function TrunkCard({ trunk, changed }) {
   const { api, mayChange } = useHere()
@@ -87,7 +90,10 @@ function TrunkCard({ trunk, changed }) {
         ),
     ]),
     h(Failure, { error: error ?? failure }),
-    h('p', { class: 'soft' }, [wordsOf(trunk.direction), trunk.username && [', as ', h(Text, null, trunk.username)]]),
+    h('p', { class: 'soft' }, [
+      directions[trunk.direction],
+      trunk.username && [', as ', h(Text, null, trunk.username)],
+    ]),
     state &&
       state.registration !== 'none' &&
       h('p', null, [

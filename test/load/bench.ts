@@ -35,5 +35,5 @@ else {
   console.log(
     `usage: npm run bench <${Object.keys(benches).join(' | ')}> [number of calls … | seconds of a round | section]`,
   )
-  process.exitCode = 2
+  process.exitCode = name === '' ? 0 : 2
 }

@@ -57,7 +57,7 @@ export async function runCommand(args: readonly string[], { print, onDatabase }:
   if (name === undefined || !command) {
     const usages = Object.values(commands).map(({ usage }) => `  ${usage}`)
     print(`usage: npm run admin -- <command>\n${usages.join('\n')}`)
-    return 2
+    return args.length === 0 ? 0 : 2
   }
   if (args.includes('--help')) {
     print(`usage: npm run admin -- ${command.usage}`)

@@ -135,8 +135,9 @@ export const trunkCommands: Commands = {
     usage: 'trunk refusals [accountId]',
     async runOn({ sql, print }, [account]) {
       const of = account === undefined ? null : await accountOf(sql, account)
-      for (const refusal of await listAllRefusals(sql, { accountId: of, limit: refusalsShown }))
-        print(refusalText(refusal))
+      const refusals = await listAllRefusals(sql, { accountId: of, limit: refusalsShown })
+      for (const refusal of refusals) print(refusalText(refusal))
+      if (refusals.length === 0) print('no call was refused')
       return 0
     },
   },
