@@ -34,7 +34,6 @@ export const longest: readonly string[] = [
   'flows/process-end',
   'tools/start',
   'store/scale',
-  'actors/post-processing',
   'contract/voice-engine-openai-realtime',
   'actors/kept-steps',
   'actors/recording-keeping',
