@@ -107,6 +107,6 @@ export function workerRequestAnswerOf(answer: HookAnswer): WorkerRequestAnswer |
   const parsed = parseWorkerRequestAnswer(answer.json)
   if (parsed.success) return parsed.data
   const issues = issuesOf(parsed.error, answer.json).slice(0, 5)
-  const details = issues.map(({ path, message }) => `${path} ${message}`).join('; ')
+  const details = issues.map(({ path, message }) => `${path || 'it'} ${message}`).join('; ')
   return storableText(`the answer is invalid: ${details}`, maxDetails)
 }

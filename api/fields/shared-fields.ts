@@ -225,5 +225,5 @@ export const parameterWords: Readonly<Record<string, string>> = {
   'openSignaling.received':
     'With resume: how many status, transcript, interrupted and error messages have arrived. The others are sent again, of the last 200.',
   'Idempotency-Key':
-    'Of 1 to 255 printable ASCII characters. The same key with the same body gives the first answer again, for 24 hours; with another body 409.',
+    'Of 1 to 255 printable ASCII characters, no space. The same key with the same body gives the first answer again, for 24 hours; with another body 409.',
 }
