@@ -16,7 +16,7 @@ const called = 8
 
 test(
   'of an edge that is killed every telephone that talks comes over to its heir or is hung up, and one that rings stops ringing',
-  { skip: withoutSipp() || withoutBaresip(), timeout: 120_000 },
+  { skip: withoutSipp() || withoutBaresip(), timeout: 300_000 },
   async (t) => {
     const program = needsTool(t, 'nats-server', natsServerPaths)
     if (!program) return
