@@ -30,5 +30,13 @@ export const turnsColumn = (sql: Sql | Transaction) => sql`
     select turn_index as "turnIndex", role, text, from_ms as "from", to_ms as "to", confidence, source, latency
     from transcript_turns where call_id = calls.id) as turn)`
 
+/** The numbers of those that a former actor had kept, and that were found later. */
+export async function listFoundTurns(sql: Sql | Transaction, callId: CallId): Promise<ReadonlySet<number>> {
+  const rows = await sql<{ index: number }[]>`
+    select (effect->>'index')::int as index from call_events cross join lateral jsonb_array_elements(effects) as effect
+    where call_id = ${callId} and event->>'type' = 'turn_found' and effect->>'type' = 'store_turn'`
+  return new Set(rows.map(({ index }) => index))
+}
+
 const columns = (sql: Sql | Transaction) =>
   sql`turn_index, role, text, from_ms as "from", to_ms as "to", confidence, source, latency`

@@ -17,6 +17,7 @@ import { createOneQuery, type Lookup } from '../../store/one-query.ts'
 import { addExtractionUsage } from '../../store/call-usage.ts'
 import { replaceAnalysis } from '../../store/process-again.ts'
 import type { Sql } from '../../store/sql.ts'
+import { listFoundTurns } from '../../store/transcripts.ts'
 import type { CallId } from '../../model/ids.ts'
 import { extractionEngine, type EngineUsage } from '../../model/usage.ts'
 import type { CallFact } from '../call/call-event.ts'
@@ -74,6 +75,8 @@ function createReads(sql: Sql): Reads {
     unfinished: createOneQuery<CallId, true>({ keyOf, query: (callIds) => findUnfinished(sql, callIds) }),
   }
 }
+
+const noneFound: ReadonlySet<number> = new Set()
 
 /** An earlier run finished the work and died before its job was deleted. */
 const isDone = ({ call, state }: CallOver): boolean => state.finished && call.postProcessingStatus !== 'in_progress'
@@ -186,7 +189,7 @@ const clockOf = (ms: number): string =>
 
 async function readTalk(sql: Sql, { call, state }: CallOver): Promise<TalkOver> {
   const { id: callId, accountId, workerId, direction, context, language, request, hookAnswer, turns } = call
-  const { notes, nextAction, answeredAt } = state.context
+  const { notes, nextAction, answeredAt, found } = state.context
   const { dimensions = [], nextActions = [] } = configOf(call)
   // Says what the words of a talk mean.
   const pinned = async () => (call.scriptIds.length === 0 ? null : findPinnedScript(sql, accountId, call.scriptIds))
@@ -196,7 +199,9 @@ async function readTalk(sql: Sql, { call, state }: CallOver): Promise<TalkOver> 
     language: hookAnswer.locale ?? request.locale ?? language,
     answeredAt: answeredAt ?? call.startedAt ?? 0,
     context,
-    turns: inSpokenOrder(turns).map(({ turnIndex, role, text }) => ({ turn: turnIndex, role, text })),
+    turns: inSpokenOrder(turns, found ? await listFoundTurns(sql, callId) : noneFound).map(
+      ({ turnIndex, role, text }) => ({ turn: turnIndex, role, text }),
+    ),
     dimensions,
     nextActions,
     script: turns.length === 0 ? null : await script(),

@@ -124,7 +124,19 @@ test('turns that a living node had only on its disk when another took its call a
   const again = log.flatMap(({ event }) => ((event as { type: string }).type === 'turn_found' ? [event] : []))
   for (const fact of again) await second.node.switchboard.route(callId, fact as unknown as CallFact)
   t.equal((await said()).length, 5, 'told again they are not written again')
-  t.ok(await says(second, 'five', 5_000))
+  const sessions = first.node.engine.configs.length
+  const given = second.node.switchboard.handOver(new AbortController().signal)
+  await until(async () => {
+    await pass(shared, 100)
+    return first.node.engine.configs.length > sessions
+  })
+  t.equal(await given, 1)
+  t.same(
+    first.node.engine.configs.at(-1)?.history.map(({ text }) => text),
+    ['zero', 'one', 'two, which its leg had kept', 'three', 'four'],
+    'who goes on has them where they were said',
+  )
+  t.ok(await says(first, 'five', 5_000))
   leg.event({ type: 'disconnected', cause: 'hung_up', details: 'bye' })
   await browser.until(status('completed'))
   t.same((await said()).at(-1), 'five')

@@ -4,6 +4,7 @@ import type { CallId } from '../../model/ids.ts'
 import { inSpokenOrder } from '../../model/spoken-order.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
 import type { Sql } from '../../store/sql.ts'
+import { listFoundTurns } from '../../store/transcripts.ts'
 import type { Plan } from './plan.ts'
 import type { Taken } from './receiver.ts'
 import type { Done } from './simulated-edge.ts'
@@ -92,13 +93,15 @@ const saidBehind = 2
 
 /** What callers say and press is heard once and in order; and a key was heard when what was said behind it was. An utterance may be broken off, and is said again. */
 async function ofCallers(sql: Sql, { done, aside }: Seen): Promise<string[]> {
-  const turns = await sql<{ callId: string; text: string; from: number; to: number }[]>`
-    select call_id, text, from_ms as "from", to_ms as "to" from transcript_turns where role = 'user' order by call_id, turn_index`
+  const turns = await sql<{ callId: CallId; text: string; turnIndex: number; from: number; to: number }[]>`
+    select call_id, text, turn_index, from_ms as "from", to_ms as "to" from transcript_turns
+    where role = 'user' order by call_id, turn_index`
   const byCall = Map.groupBy(turns, ({ callId }) => callId)
   const violations: string[] = []
   for (const [callId, did] of done) {
     // Those that were found on a disk stand behind what was said later.
-    const heard = inSpokenOrder(byCall.get(callId) ?? []).flatMap(({ text }) => doneOf(text))
+    const found = await listFoundTurns(sql, callId as CallId)
+    const heard = inSpokenOrder(byCall.get(callId as CallId) ?? [], found).flatMap(({ text }) => doneOf(text))
     const counts = Map.groupBy(heard, (what) => what)
     for (const [what, times] of counts)
       if (times.length > 1) violations.push(`${tellOf(what)} of call ${callId} is written down ${times.length} times`)

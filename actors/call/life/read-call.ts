@@ -9,7 +9,7 @@ import type { Lookup } from '../../../store/one-query.ts'
 import { findToolCalls } from '../../../store/call-steps.ts'
 import { quickReads } from '../../../store/quick-reads.ts'
 import type { Sql } from '../../../store/sql.ts'
-import { listTurns } from '../../../store/transcripts.ts'
+import { listFoundTurns, listTurns } from '../../../store/transcripts.ts'
 import type { Said } from '../../../model/voice-engine.ts'
 
 /** Turns that an engine which goes on is told of. */
@@ -52,8 +52,9 @@ export function readHistory(
   count: number,
 ): Promise<{ readonly said: Said[]; readonly agentUntil?: number }> {
   return retry(quickReads(clock), async () => {
-    const all = await listTurns(sql, accountId, id)
-    const turns = inSpokenOrder(all.filter(({ turnIndex }) => turnIndex < count))
+    const [all, found] = await Promise.all([listTurns(sql, accountId, id), listFoundTurns(sql, id)])
+    const before = all.filter(({ turnIndex }) => turnIndex < count)
+    const turns = inSpokenOrder(before, found)
     const last = turns.findLast(({ role }) => role === 'agent')
     const said = turns.slice(-maxHistory).map(({ role, text }) => ({ role, text }))
     return { said, ...(last && { agentUntil: last.from }) }
