@@ -56,6 +56,8 @@ export const RefusalReason = z.enum([
   /** Outbound, and transfers: outside the account's allowed destinations. */
   'destination_not_allowed',
   'daily_minutes_used_up',
+  /** Outbound: the number that it was to show. */
+  'number_of_another_account',
   'no_trunk',
   /** Outbound: nobody answered there, or could be asked. */
   'gateway_unreachable',

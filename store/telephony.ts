@@ -95,6 +95,8 @@ export type OutboundTrunk = TrunkRow & {
   readonly chosen: boolean
   /** This call left out of the count. */
   readonly free: boolean
+  /** The number that the call is to show was settled when it was placed, and belongs to another account by now. */
+  readonly showsOthers: boolean
 }
 
 /** Of one call: the trunk that was chosen for it first, then the others as they were made. */
@@ -102,14 +104,17 @@ export async function listOutboundTrunks(
   sql: Sql,
   { accountId, workerId, callId, now }: { accountId: AccountId; workerId: WorkerId; callId: CallId; now: number },
 ): Promise<OutboundTrunk[]> {
-  const rows = await sql<(TrunkRow & TrunkRoom & { chosen: boolean })[]>`
+  const rows = await sql<(TrunkRow & TrunkRoom & { chosen: boolean; showsOthers: boolean })[]>`
     select trunks.id, trunks.account_id, name, config, password, tls_key, ${realmsColumn(sql)}, ${trunkRoomColumns(sql, now, callId)},
       trunks.id is not distinct from (
-        select trunk_id from calls where account_id = ${accountId} and id = ${callId}) as chosen
+        select trunk_id from calls where account_id = ${accountId} and id = ${callId}) as chosen,
+      exists (
+        select from calls join account_numbers on account_numbers.number = calls.from_number
+        where calls.id = ${callId} and account_numbers.account_id <> ${accountId}) as shows_others
     from trunks join trunk_workers on trunk_workers.trunk_id = trunks.id and trunk_workers.account_id = trunks.account_id
     where trunks.account_id = ${accountId} and worker_id = ${workerId} and is_active and ${dialsOut(sql)}
     order by chosen desc, trunks.created_at, trunks.id`
-  return rows.map(({ id, name, config, password, tlsKey, realms, chosen, ...room }) => ({
+  return rows.map(({ id, name, config, password, tlsKey, realms, chosen, showsOthers, ...room }) => ({
     id,
     accountId,
     name,
@@ -119,6 +124,7 @@ export async function listOutboundTrunks(
     realms: realms ?? {},
     chosen,
     free: hasRoom(room, now),
+    showsOthers,
   }))
 }
 

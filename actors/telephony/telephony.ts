@@ -182,6 +182,11 @@ async function findWaysOut(deps: TelephonyDeps, call: Dialed): Promise<readonly 
       'No active trunk of the worker dials out with a gateway; see workerIds, direction and gateways of the trunks.'
     return { ...refused, reason: 'no_trunk', details, sipStatus: 404 }
   }
+  if (trunks.some(({ showsOthers }) => showsOthers)) {
+    const details =
+      'The number that the call was to show belongs to another account by now; place the call again with another one.'
+    return { ...refused, reason: 'number_of_another_account', details, sipStatus: 403 }
+  }
   // The chosen one counted this call when it got its turn.
   const free = trunks.filter((trunk) => trunk.chosen || trunk.free)
   if (free.length > 0) return accessOfAll(deps, free)

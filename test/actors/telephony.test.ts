@@ -367,6 +367,15 @@ test('waysOut: the chosen trunk first, then as they were made, those left out th
   const stranger = await createTenant(sql, { slug: newId() })
   await telephony.carriedBy(callId, await addTrunk(sql, stranger))
   t.match(await sql`select trunk_id from calls where id = ${callId}`, [{ trunkId: second }], "never another account's")
+
+  await sql`update trunks set config = config - 'maxConcurrentCalls' where account_id = ${tenant.accountId}`
+  const number = '+493055512345'
+  await sql`update calls set from_number = ${number} where id = ${callId}`
+  t.same(await ways(), ['second', 'first'], "a number that is nobody's")
+  await sql`insert into account_numbers (number, account_id, assigned_at) values (${number}, ${stranger.accountId}, now())`
+  t.match(await ways(), { reason: 'number_of_another_account', accountId: tenant.accountId }, 'it changed hands')
+  await sql`update account_numbers set account_id = ${tenant.accountId} where number = ${number}`
+  t.same(await ways(), ['second', 'first'], 'its own')
 })
 
 test('a password that does not open leaves its trunk out and nothing else', async (t) => {
