@@ -3,6 +3,7 @@
  * beginnings and ends. About 20 µs for a frame with sound, in the caller's thread, besides the detector.
  */
 import { createDcOffset } from '../pcm/dc-offset.ts'
+import { createHum } from './hum.ts'
 import { createLiveliness } from './liveliness.ts'
 import { createMusic } from './music.ts'
 import type { OwnEcho } from './own-echo.ts'
@@ -33,6 +34,7 @@ export function createCallerActivity(detector: VoiceDetector, echo: OwnEcho | nu
   const liveliness = createLiveliness(frameSamples)
   const music = createMusic()
   const offset = createDcOffset()
+  const hum = createHum()
   let isSpeaking = false
   /** dB; what is ignored is no louder. */
   let ignored = Number.NEGATIVE_INFINITY
@@ -46,7 +48,7 @@ export function createCallerActivity(detector: VoiceDetector, echo: OwnEcho | nu
   }
   const verdict = (): Verdict => {
     if (loudest < ignored || echo?.isEcho()) return 'no'
-    if (music.isLikely()) return 'not yet'
+    if (music.isLikely() || hum.isLikely()) return 'not yet'
     if (music.isVoice()) return 'yes'
     const movement = liveliness.movement()
     if (movement === 'lively') return 'yes'
@@ -58,8 +60,9 @@ export function createCallerActivity(detector: VoiceDetector, echo: OwnEcho | nu
     follow(decibels)
     liveliness.hear(samples, decibels, decibels > audible)
     music.hear(samples, decibels, decibels > audible)
+    hum.hear(samples)
     echo?.hear(samples)
-    if (liveliness.isSteady()) activity.forget()
+    if (liveliness.isSteady() || hum.isSure()) activity.forget()
     const isVoice = detector.isVoice(samples) && !music.isKnown()
     const event = activity.next(isVoice, level, isComplete, isUnderWay, verdict)
     if (event?.type === 'started') music.begin()

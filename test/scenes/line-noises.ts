@@ -143,6 +143,8 @@ export const constantNoises: Readonly<Record<string, () => Wave>> = {
   'white noise at -40 dB': () => white(-40),
   'pink noise at -20 dB': () => pink(-20),
   'pink noise at -35 dB': () => pink(-35),
+  'hum of 60 Hz': () => together(sine(60, -21), sine(120, -27)),
+  'a fan': () => together(sine(93, -31), sine(186, -37)),
   'hum of 50 Hz': () => together(...[50, 100, 150, 250].map((hertz, index) => sine(hertz, -22 - 3 * index))),
 }
 
