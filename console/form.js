@@ -113,9 +113,9 @@ function useFormOf(fields) {
 }
 
 /**
- * @param {{ fields: readonly FieldOf[], action: string, done?: string, save: (filled: Filled) => Promise<unknown>, disabled?: boolean, clears?: boolean, children?: import('preact').ComponentChildren }} props
+ * @param {{ fields: readonly FieldOf[], action: string, done?: string, save: (filled: Filled) => Promise<unknown>, disabled?: boolean, clears?: boolean }} props
  */
-export function Form({ fields, action, done, save, disabled = false, clears = false, children }) {
+export function Form({ fields, action, done, save, disabled = false, clears = false }) {
   const { isRunning, error, done: wasDone, run } = useAction()
   const form = useFormOf(fields)
   const { found, others } = issuesAt(error, fields)
@@ -152,7 +152,6 @@ export function Form({ fields, action, done, save, disabled = false, clears = fa
         return h(Field, { key, label, hint, wrong, class: place }, control(field, wrong !== undefined, disabled))
       }),
     ),
-    children,
     !disabled &&
       h('div', { class: 'actions' }, [
         // Not disabled: a button that is loses the focus, and who uses a keyboard begins at the top again.

@@ -91,14 +91,13 @@ export const Field = ({ label, children, hint, wrong, class: name = '' }) =>
   ])
 
 /**
- * @param {{ value: string, options: readonly (readonly [value: string, label: string])[], onChange: (value: string) => void, label?: string, disabled?: boolean }} props
+ * @param {{ value: string, options: readonly (readonly [value: string, label: string])[], onChange: (value: string) => void, label?: string }} props
  */
-export const Choice = ({ value, options, onChange, label, disabled = false }) =>
+export const Choice = ({ value, options, onChange, label }) =>
   h(
     'select',
     {
       value,
-      disabled,
       'aria-label': label,
       onChange: (/** @type {Event} */ event) => onChange(/** @type {HTMLSelectElement} */ (event.currentTarget).value),
     },

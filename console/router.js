@@ -9,15 +9,12 @@ const watchers = new Set()
 const told = () => watchers.forEach((watcher) => watcher())
 addEventListener('popstate', told)
 
-/**
- * @param {string} to path of the console, with its query
- * @param {{ replace?: boolean }} [how] replace: the place before it is no place to go back to
- */
-export function go(to, { replace = false } = {}) {
+/** @param {string} to path of the console, with its query */
+export function go(to) {
   if (to === location.pathname + location.search) return
-  history[replace ? 'replaceState' : 'pushState'](null, '', to)
+  history.pushState(null, '', to)
   told()
-  if (!replace) scrollTo(0, 0)
+  scrollTo(0, 0)
 }
 
 /** The place now; whoever uses it is drawn again when it changes. */

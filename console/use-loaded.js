@@ -12,7 +12,6 @@ const againAfter = 5_000
  * @property {Error | null} error
  * @property {boolean} isLoading
  * @property {() => void} reload keeps what is shown until there is something else
- * @property {(value: Value) => void} put
  */
 
 /**
@@ -48,14 +47,12 @@ export function useLoaded(path, { every } = {}) {
   const isAway = isPassing(state.error)
   useEvery(isAway ? againAfter : (every ?? null), () => setRound((before) => before + 1))
   const reload = useCallback(() => setRound((before) => before + 1), [])
-  const put = useCallback((/** @type {Value} */ value) => setState((before) => ({ ...before, value })), [])
   const isOld = state.path !== path
   return {
     value: isOld ? null : state.value,
     error: isOld ? null : state.error,
     isLoading: isOld || state.isLoading,
     reload,
-    put,
   }
 }
 
