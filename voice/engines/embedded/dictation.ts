@@ -17,7 +17,7 @@ export type Dictator = {
 export type DictationRequest = { readonly sound: Int16Array; readonly gain: number }
 export type DictationReply = { readonly type: 'ready' } | { readonly type: 'taken'; readonly heard: HeardWords }
 
-type Deps = { readonly clock: Clock; readonly log: Log; readonly entry?: URL | undefined }
+type Deps = { readonly clock: Clock; readonly log: Log; readonly entry?: URL }
 type Job = DictationRequest & { settle(heard: HeardWords | null): void; readonly sound: Int16Array<ArrayBuffer> }
 
 const maxWaiting = 4

@@ -26,15 +26,13 @@ type Deps = {
   readonly clock: Clock
   readonly log: Log
   readonly threads: number
-  /** Per thread, at most: 8 MB and 50 ms each, one at the start and the others when so many speak at once. */
-  readonly decoders?: number
   readonly entry?: URL
-  readonly dictationEntry?: URL
   /** Ms without an utterance after which the threads are ended. */
   readonly restAfter?: number | undefined
 }
 
-const defaultDecoders = 4
+/** At most: 8 MB and 50 ms each, one at the start and the others when so many speak at once. */
+const decodersOfThread = 4
 const maxWaiting = 64
 /** A thread that could not be started is tried again after this, ms. */
 const restartAfter = 1000
@@ -87,7 +85,7 @@ export async function createRecognition(deps: Deps): Promise<Recognition> {
     threads.openAll()
   }
   rest.used()
-  const dictator = createDictator({ ...deps, entry: deps.dictationEntry })
+  const dictator = createDictator({ clock: deps.clock, log: deps.log })
   return {
     dictate: dictator.take,
     wake,
@@ -110,7 +108,7 @@ export async function createRecognition(deps: Deps): Promise<Recognition> {
 }
 
 /** As many threads as asked for: one that is lost or holds too many grammars is replaced. `onFree`: there are decoders that nobody uses. */
-function createThreads({ clock, log, threads, decoders: size = defaultDecoders, entry }: Deps, onFree: () => void) {
+function createThreads({ clock, log, threads, entry }: Deps, onFree: () => void) {
   const current = new Set<Decoders>()
   const retired = new Set<Decoders>()
   const pending = new Set<Cancel>()
@@ -121,7 +119,7 @@ function createThreads({ clock, log, threads, decoders: size = defaultDecoders, 
     if (closed) return
     const opened = openDecoders({
       clock,
-      size,
+      size: decodersOfThread,
       entry: entry ?? new URL('./recognition-thread.ts', import.meta.url),
       onReady() {
         onReady()

@@ -26,7 +26,6 @@ export type Synthesiser = {
 type Deps = {
   readonly clock: Clock
   readonly log: Log
-  readonly cacheBytes?: number
   readonly entry?: URL
   /** Ms without work after which the thread is ended. */
   readonly restAfter?: number | undefined
@@ -40,13 +39,13 @@ export const voiceOf = (name: string | undefined): FliteVoice | null =>
 const synthesisEntry = new URL('./synthesis-thread.ts', import.meta.url)
 
 /** Half an hour of sound at 16 kHz. */
-const defaultCacheBytes = 64 * 1024 * 1024
+const cacheBytes = 64 * 1024 * 1024
 const maxWaiting = 256
 const maxAttempts = 2
 /** A thread that could not be started is tried again after this, ms. */
 const restartAfter = 1000
 export async function createSynthesiser(deps: Deps): Promise<Synthesiser> {
-  const cache = createSoundCache(deps.cacheBytes ?? defaultCacheBytes)
+  const cache = createSoundCache(cacheBytes)
   const under = new Map<string, Promise<Int16Array<ArrayBuffer>>>()
   const jobs = await startJobs(deps)
 
