@@ -72,15 +72,16 @@ export function connect(given: ConnectOptions): Sql {
   return reserving(postgres({ ...options, path, user, database }))
 }
 
-/** A connection that the driver (3.4.9) opens to reserve it is handed out only by way of the question for types; otherwise never. */
+/**
+ * A connection that the driver (3.4.9) opens to reserve it is handed out only by way of the question for types; otherwise never, to anybody. When it opens
+ * another one may have been reserved in its place, so that question is asked of all that are opened from then on.
+ */
 function reserving(sql: Sql): Sql {
   const { reserve } = sql
   const options = sql.options as unknown as { fetch_types: boolean }
-  let waiting = 0
-  const reserved = async () => {
-    waiting++
+  const reserved = () => {
     options.fetch_types = true
-    return reserve().finally(() => void (options.fetch_types = --waiting > 0))
+    return reserve()
   }
   return Object.assign(sql, { reserve: reserved })
 }
