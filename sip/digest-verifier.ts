@@ -42,18 +42,18 @@ export type DigestVerifier = {
 
 export type DigestVerifierOptions = {
   readonly now: () => number
-  /** Ms that a nonce may be used. */
-  readonly nonceLife?: number
   readonly maxRemembered?: number
 }
 
+/** Ms that a nonce may be used. */
+const nonceLife = 300_000
 const maxCredentials = 8
 /** A count that no other is higher than. */
 const usedUp = Number.MAX_SAFE_INTEGER
 const alwaysLooked = (): Look => ({ wait: 0, right: () => undefined })
 
 export function createDigestVerifier(options: DigestVerifierOptions): DigestVerifier {
-  const { now, nonceLife = 300_000, maxRemembered = 10_000 } = options
+  const { now, maxRemembered = 10_000 } = options
   const key = createSecretKey(randomBytes(32))
   /** The highest count seen for a nonce; the oldest first, as the nonces were first used. */
   const counts = new Map<string, number>()
