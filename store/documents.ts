@@ -60,7 +60,7 @@ export const scriptTagOf = (direction: Direction): string => `${direction}_call_
 export const isCallScript = ({ tagKeys }: Pick<DocumentFacts, 'tagKeys'>): boolean =>
   scriptTags.some((tag) => tagKeys.includes(tag))
 
-/** One statement: a document is never there without its links, but to workers deleted meanwhile; what is no call script not without the work of reading it. */
+/** One statement, with its links (none to workers deleted meanwhile) and the work of reading it. Rejects where one is no worker of the account. */
 export async function createDocument(sql: Sql | Transaction, document: NewDocument): Promise<DocumentId> {
   const { accountId, title, fileName, content, status, now } = document
   const { type = 'txt', isActive = true, tagKeys = [], workerIds = [] } = document
@@ -74,8 +74,9 @@ export async function createDocument(sql: Sql | Transaction, document: NewDocume
       insert into document_jobs (document_id, account_id, run_at)
       select ${id}::text, ${accountId}::text, ${now}::timestamptz where ${!isCallScript({ tagKeys }) || !isWritten(type)}::boolean)
     insert into document_workers (account_id, document_id, worker_id)
-    select account_id, ${id}::text, id from workers
-    where account_id = ${accountId} and id = any(${[...workerIds]}::text[]) and deleted_at is null order by id for key share`
+    select ${accountId}::text, ${id}::text, named.id from unnest(${[...workerIds]}::text[]) as named (id)
+    where not exists (select from workers where account_id = ${accountId} and id = named.id) or named.id in (
+      select id from workers where account_id = ${accountId} and id = any(${[...workerIds]}::text[]) and deleted_at is null order by id for key share)`
   return id
 }
 
