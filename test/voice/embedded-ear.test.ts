@@ -94,6 +94,14 @@ test('a caller is heard on a line with a constant part, as analog gateways have 
     const { starts } = await voicedFrames(sound)
     t.ok(starts.length === 1 && Math.abs(starts[0]! - 3_000) < 300, `${constant}: ${starts.join()}`)
   }
+  // Who speaks at once, on a line that hums softly besides.
+  for (const constant of [1_000, -3_000]) {
+    const sound = new Int16Array(16 * 3_000).map(
+      (_, at) => constant + (at % 2 ? 8 : -8) + 0.4 * (speech[at - 16 * 400] ?? 0),
+    )
+    const { starts } = await voicedFrames(sound)
+    t.ok(starts.length === 1 && Math.abs(starts[0]! - 400) < 300, `${constant}, at once: ${starts.join()}`)
+  }
 })
 
 test('a short word is a caller, loud or soft, on a silent line and behind music that has stopped', async (t) => {

@@ -110,10 +110,12 @@ export function createCallerUtterances(deps: Deps): CallerUtterances {
     hear(samples) {
       if (closed) return
       frames++
-      const frame = wholeFrameOf(offset.without(samples.subarray(0, frameSamples)))
+      const given = wholeFrameOf(samples)
+      const frame = offset.without(given).slice()
       recent = [...recent, frame].slice(-recentFrames)
       const pause = speaking?.speech.pause()
-      const event = activity.hear(frame, pause === 'short', pause === 'long')
+      // As it came: a constant part is taken off there too, and of what is clean already it would take off what it has heard of it before.
+      const event = activity.hear(given, pause === 'short', pause === 'long')
       if (event?.type === 'started') return begin(event.ago)
       speaking?.speech.add(frame)
       if (event?.type === 'stopped') return stop(event.ago, event.isNoVoice)
@@ -152,7 +154,7 @@ const isBabble = ({ speech, isPatient }: Speaking): boolean =>
 /** The detector and the recogniser take no other size, and the recogniser is not this caller's alone. */
 function wholeFrameOf(samples: Int16Array): Int16Array {
   const frame = new Int16Array(frameSamples)
-  frame.set(samples)
+  frame.set(samples.subarray(0, frameSamples))
   return frame
 }
 
