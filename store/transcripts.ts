@@ -27,8 +27,7 @@ export function listTurns(
 /** A column of a query over `calls`: the turns of each, in the order they were committed. */
 export const turnsColumn = (sql: Sql | Transaction) => sql`
   (select coalesce(json_agg(turn order by turn."turnIndex"), '[]') from (
-    select turn_index as "turnIndex", role, text, from_ms as "from", to_ms as "to", confidence, source, latency
-    from transcript_turns where call_id = calls.id) as turn)`
+    select ${columns(sql)} from transcript_turns where call_id = calls.id) as turn)`
 
 /** The numbers of those that a former actor had kept, and that were found later. */
 export async function listFoundTurns(sql: Sql | Transaction, callId: CallId): Promise<ReadonlySet<number>> {
@@ -39,4 +38,4 @@ export async function listFoundTurns(sql: Sql | Transaction, callId: CallId): Pr
 }
 
 const columns = (sql: Sql | Transaction) =>
-  sql`turn_index, role, text, from_ms as "from", to_ms as "to", confidence, source, latency`
+  sql`turn_index as "turnIndex", role, text, from_ms as "from", to_ms as "to", confidence, source, latency`

@@ -101,7 +101,7 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     const earlier = start.earlier?.take(formats)
     const goingOn = left && !earlier ? goOnFrom(left, start) : null
     const firstSeq = earlier?.nextSeq ?? left?.nextSeq ?? 0
-    const from = { ...start, turns: start.turns, firstSeq, goingOn }
+    const from = { ...start, firstSeq, goingOn }
     talking = beginTalking(deps, { ...from, keys, takeKey, ...lineOf({ waits, keeps }) }, formats)
     found.splice(0).forEach(tellFound)
     if (left) talking.played(Math.max(left.lastPlayedSeq, drained))

@@ -37,26 +37,18 @@ export const turnCommitted = {
   ],
 } as const
 
-const storeFound = {
-  type: 'store_turn',
-  params: ({ context, event }: { context: CallContext; event: Of<'turn_found'> }) => ({
-    index: context.turns,
-    turn: event.turn,
-    isFound: true as const,
-  }),
-} as const
+type Found = { readonly context: CallContext; readonly event: Of<'turn_found'> }
+
+const found = ({ context, event }: Found) => ({ index: context.turns, turn: event.turn, isFound: true }) as const
+
+const storeFound = { type: 'store_turn', params: found } as const
 
 /** Behind those that the call has by now: when it was said stands in it. */
 export const turnFound = { guard: 'newlyFound', actions: [storeFound, 'countFound'] } as const
 
 const storeLate = {
   type: 'store_turn',
-  params: ({ context, event }: { context: CallContext; event: Of<'turn_found'> }) => ({
-    index: context.turns,
-    turn: event.turn,
-    isFound: true as const,
-    isLate: true as const,
-  }),
+  params: (told: Found) => ({ ...found(told), isLate: true }) as const,
 } as const
 
 const completedLate = {
