@@ -32,7 +32,7 @@ export type SipWire = {
   request(method: string): Promise<SipRequest>
   /** To the call that was asked last. */
   response(cseq: string, status?: number): Promise<SipResponse>
-  /** How many of those that came and were not taken. */
+  /** How many of those that came, and did not come again, were not taken. */
   waiting(match: (message: SipMessage) => boolean): number
   sendRaw(text: string): void
   /** Everything sent from now on is told before. */
@@ -55,6 +55,8 @@ let branches = 0
 
 export async function openSipWire(serverPort: number, protocol: 'udp' | 'tcp' | 'tls' = 'udp'): Promise<SipWire> {
   const arrived: SipMessage[] = []
+  /** Transactions of the requests that were to wait (RFC 3261 17.2.3): what comes of one again is a repeat, whoever is slow. */
+  const begun = new Set<string>()
   const takers = new Set<() => void>()
   let loses = (): boolean => false
   /** Call-ID of the last request sent: answers are looked for to it. */
@@ -65,8 +67,15 @@ export async function openSipWire(serverPort: number, protocol: 'udp' | 'tcp' | 
     if (parsed.kind !== 'message' || loses()) return
     if (parsed.message.kind === 'response') acknowledge(parsed.message)
     if (server && parsed.message.kind === 'request') return server(parsed.message)
+    if (isRepeat(parsed.message)) return
     arrived.push(parsed.message)
     for (const taker of takers) taker()
+  }
+  /** Not of an ACK: that of a 200 comes once for each 200. */
+  function isRepeat(message: SipMessage): boolean {
+    if (message.kind === 'response' || message.method === 'ACK') return false
+    const transaction = `${message.method} ${headersOf(message, 'Via')[0]}`
+    return begun.size === begun.add(transaction).size
   }
   /** A refusal of our INVITE is repeated until its ACK comes. */
   function acknowledge(response: SipResponse): void {

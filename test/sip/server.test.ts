@@ -526,7 +526,6 @@ test('what is lost', async (t) => {
     const { calling } = await call(app, wire)
     await wire.request('INVITE')
     t.equal(await refusalOf(calling), 408)
-    while (wire.waiting((message) => message.kind === 'request') > 0) await wire.request('INVITE')
   })
 
   await t.test('15 of 100 packets in each direction: all calls stand and end', async (t) => {
@@ -782,7 +781,8 @@ test('a BYE does not overtake the ACK, however long the DNS takes', async (t) =>
   const came: string[] = []
   const done = new Promise<void>((resolve) => {
     wire.serve((request) => {
-      came.push(request.method)
+      // The INVITE may have been repeated before it was answered.
+      if (request.method !== 'INVITE') came.push(request.method)
       if (request.method !== 'BYE') return
       wire.answer(request, 200)
       resolve()
