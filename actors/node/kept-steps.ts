@@ -12,7 +12,6 @@ import type { CallId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import { createRecent } from '../../net/recent.ts'
 import { databaseUnreachable, isOfOneMember } from '../../store/database-unreachable.ts'
-import type { Place } from '../../store/journal-file.ts'
 import type { AdoptedJournal, JournalFolder } from '../../store/journal-folder.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { StepWriter } from '../../store/step-groups.ts'
@@ -21,7 +20,9 @@ import { birthOfText, textOfBirth, type KeptBirth } from '../call/birth/kept-bir
 import { stepOfText, textOfStep, toCallStep } from '../call/call-step.ts'
 import { createRounds } from '../rounds/rounds.ts'
 import type { BringFound } from './found-turns.ts'
+import { createKeptOfCall, leaveHead, type KeptOfCall, type Source } from './kept-of-call.ts'
 import { linesOfUnwritten } from './lines-of-unwritten.ts'
+import { createStepPatience, longestPatience } from './step-patience.ts'
 import { createUses } from './uses.ts'
 
 export type KeptSteps = StepWriter & {
@@ -44,8 +45,6 @@ export type KeptSteps = StepWriter & {
   close(): Promise<void>
 }
 
-/** Ms that a step waits for the database. Longer than a disk under load takes, shorter than a caller waits for an answer without wondering. */
-const patience = 1_000
 const [shortestWait, longestWait] = [100, 1_000]
 /** Ms. The disk on which a step is to be put aside may be full until somebody makes room. */
 const longestWaitForDisk = 30_000
@@ -70,22 +69,6 @@ type Deps = {
   readonly written: () => void
 }
 
-/** Where a step lies. */
-type Source = { read(place: Place): Promise<string>; done(): void }
-type Kept = { readonly source: Source; readonly place: Place; readonly epoch: number }
-
-type OfCall = {
-  readonly steps: Kept[]
-  /** Being put on the disk. */
-  coming: number
-  /** The same step, on its way to the database when nobody waited for it any more. */
-  late: Promise<unknown>
-  /** So often in a row its first step could be neither written nor put aside, although the database answers. */
-  failures: number
-  isShipped: boolean
-  readonly settled: PromiseWithResolvers<void>
-}
-
 /** Of the kind that passes: its actor tries again. */
 class NotKept extends Error {
   override readonly name = 'NotKept'
@@ -94,7 +77,8 @@ class NotKept extends Error {
 
 export function createKeptSteps(deps: Deps): KeptSteps {
   const { clock, log, writer, journal } = deps
-  const calls = new Map<CallId, OfCall>()
+  const calls = new Map<CallId, KeptOfCall>()
+  const patience = createStepPatience(clock)
   const fencedEpochs = createRecent<number>(fencedKept)
   const stopping = new AbortController()
   const work = new Set<Promise<void>>()
@@ -131,16 +115,14 @@ export function createKeptSteps(deps: Deps): KeptSteps {
     return guarded
   }
 
-  const ofCall = (callId: CallId): OfCall => {
+  const ofCall = (callId: CallId): KeptOfCall => {
     const known = calls.get(callId)
     if (known) return known
-    const settled = Promise.withResolvers<void>()
-    settled.promise.catch(() => {})
-    const made = { steps: [], coming: 0, late: Promise.resolve(), failures: 0, isShipped: false, settled }
+    const made = createKeptOfCall()
     calls.set(callId, made)
     return made
   }
-  const leaveIfDone = (callId: CallId, of: OfCall): void => {
+  const leaveIfDone = (callId: CallId, of: KeptOfCall): void => {
     if (of.steps.length > 0 || of.coming > 0) return
     calls.delete(callId)
     of.settled.resolve()
@@ -174,10 +156,12 @@ export function createKeptSteps(deps: Deps): KeptSteps {
       leaveIfDone(callId, of)
     }
   }
+  const tooLate = (): void => away(new Error(`a step was not written within ${longestPatience / 1_000} s`))
   const direct: StepWriter['write'] = async (step) => {
-    const writing = writer.write(step)
+    const wait = patience.of(step)
+    const writing = patience.measured(writer.write(step))
     try {
-      const result = await deadline(clock, patience, writing, () => 'late' as const)
+      const result = await deadline(clock, wait, writing, () => 'late' as const)
       if (result !== 'late') {
         answers()
         return result
@@ -190,12 +174,13 @@ export function createKeptSteps(deps: Deps): KeptSteps {
     }
     const { callId } = step.tenure
     // Whoever ships it waits for what becomes of this.
-    ofCall(callId).late = writing.catch(() => {})
-    away(new Error(`a step was not written within ${patience / 1_000} s`))
+    const late = writing.catch(() => {})
+    ofCall(callId).late = late
+    void follow(deadline(clock, longestPatience - wait, late, tooLate).then(goOn))
     return keep(step).catch(() => writing)
   }
 
-  const shipSoon = (callId: CallId, of: OfCall): void => {
+  const shipSoon = (callId: CallId, of: KeptOfCall): void => {
     if (of.isShipped || of.steps.length === 0 || stopping.signal.aborted) return
     if (isAway()) return probeSoon()
     of.isShipped = true
@@ -205,7 +190,7 @@ export function createKeptSteps(deps: Deps): KeptSteps {
     }
     void follow(ship(callId, of).finally(left))
   }
-  const ship = async (callId: CallId, of: OfCall): Promise<void> => {
+  const ship = async (callId: CallId, of: KeptOfCall): Promise<void> => {
     while (of.steps.length > 0 && !stopping.signal.aborted) {
       const wait = (): number => Math.min(longestWaitForDisk, shortestWait * 2 ** of.failures)
       if (!(await shipHead(callId, of)) && !(await pause(clock, wait(), stopping.signal))) return
@@ -213,10 +198,11 @@ export function createKeptSteps(deps: Deps): KeptSteps {
     }
   }
   /** False: the database did not do it. */
-  const shipHead = async (callId: CallId, of: OfCall): Promise<boolean> => {
-    await of.late
+  const shipHead = async (callId: CallId, of: KeptOfCall): Promise<boolean> => {
+    const late = await of.late
+    of.late = Promise.resolve()
     try {
-      const flaw = await writeHead(of)
+      const flaw = late === 'written' ? leaveHead(of) : await writeHead(of)
       answers()
       if (flaw !== null) await giveUp(callId, of, flaw)
       of.failures = 0
@@ -234,8 +220,8 @@ export function createKeptSteps(deps: Deps): KeptSteps {
     }
   }
   /** Why it can never be written; null: it is. */
-  const writeHead = async ({ steps }: OfCall): Promise<string | null> => {
-    const [{ source, place }] = steps as [Kept, ...Kept[]]
+  const writeHead = async (of: KeptOfCall): Promise<string | null> => {
+    const { source, place } = of.steps[0]!
     try {
       const text = await source.read(place)
       const birth = birthOfText(text)
@@ -246,13 +232,11 @@ export function createKeptSteps(deps: Deps): KeptSteps {
       log.error('a kept step of a call cannot be written', { error })
       return 'it cannot be written'
     }
-    steps.shift()
-    source.done()
     written++
-    return null
+    return leaveHead(of)
   }
   /** What follows on a step that was not written can be written no more. */
-  const giveUp = async (callId: CallId, of: OfCall, reason: string): Promise<void> => {
+  const giveUp = async (callId: CallId, of: KeptOfCall, reason: string): Promise<void> => {
     const epoch = of.steps[0]!.epoch
     fencedEpochs.set(callId, Math.max(epoch, fencedEpochs.get(callId) ?? 0))
     deps.fenced(callId, epoch)

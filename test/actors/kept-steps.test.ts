@@ -4,10 +4,13 @@ import path from 'node:path'
 import t, { test, type Test } from 'tap'
 import { lastingClock } from '../fake/lasting-clock.ts'
 import { createKeptSteps } from '../../actors/node/kept-steps.ts'
+import { createStepPatience } from '../../actors/node/step-patience.ts'
+import type { Clock } from '../../model/clock.ts'
 import { claimCall } from '../../store/call-steps.ts'
 import { createJournalFolder } from '../../store/journal-folder.ts'
 import { createStepWriter } from '../../store/step-groups.ts'
 import { createTimelySql } from '../../store/timely-sql.ts'
+import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
 import { runCommand } from '../../tools/admin/run-command.ts'
@@ -32,23 +35,36 @@ const connections = 4
 const name = 'kept steps'
 
 /** One process on the database and a folder. */
-function openProcess(t: Test, { server }: TestDatabase, dataDir: string, over: { limit?: number } = {}) {
+type Over = {
+  readonly limit?: number
+  readonly clock?: Clock
+  /** Ms that a statement may take. */
+  readonly statement?: number
+}
+function openProcess(
+  t: Test,
+  { server }: TestDatabase,
+  dataDir: string,
+  { clock = lastingClock, statement = 1_000, ...over }: Over = {},
+) {
   const log = createQuietLog()
   const sql = createTimelySql({
     server,
     applicationName: 'parley test',
     maxConnections: connections,
-    limit: 1_000,
+    limit: statement,
     log,
   })
+  const writer = createStepWriter({ sql, newId })
+  let tries = 0
   const folder = path.join(dataDir, 'steps')
   const journal = createJournalFolder({ folder, nodeId: newId<'node'>(), limit: 10_000_000, reserve: 0, log, ...over })
   const fenced: string[] = []
   const steps = createKeptSteps({
     sql,
-    clock: lastingClock,
+    clock,
     log,
-    writer: createStepWriter({ sql, newId }),
+    writer: { write: (step) => writer.write(step).finally(() => tries++) },
     journal,
     writeBirth: async () => undefined,
     bringFound: async () => new Set(),
@@ -62,6 +78,8 @@ function openProcess(t: Test, { server }: TestDatabase, dataDir: string, over: {
   t.teardown(close)
   return {
     ...steps,
+    /** At writing into the database, that came to an end. */
+    tries: () => tries,
     log,
     sql,
     journal,
@@ -139,38 +157,114 @@ for (const seed of [11, 12, 13])
     t.same(await run(true), quiet)
   })
 
-test('while the server stands still a step waits a second, those that follow do not, and they are there when it goes on', async (t) => {
+const isNowKept = 'the database does not answer; steps of calls are kept on the disk'
+
+test('while the server stands still each call waits a quarter of a second, after a second none does, and all is there when it goes on', async (t) => {
   const base = await database
-  const [actor, other] = (await openCalls(base.sql, [newId(), newId()], () => tenant)) as [Actor, Actor]
-  const process = openProcess(t, base, await createFolder(t))
-  await process.write(stepOf(actor, [says(actor, 'one')]))
-  actor.version++
+  const [actor, other, third] = (await openCalls(base.sql, [newId(), newId(), newId()], () => tenant)) as [
+    Actor,
+    Actor,
+    Actor,
+  ]
+  const clock = createHandClock()
+  const process = openProcess(t, base, await createFolder(t), { clock, statement: 60_000 })
+  const write = (one: Actor, text: string) => {
+    const step = stepOf(one, [says(one, text)])
+    one.version++
+    return process.write(step)
+  }
+  await write(actor, 'one')
   const goOn = freezePostgres(base.dataDir)
   t.teardown(goOn)
-  const took: number[] = []
   for (const [one, text] of [
     [actor, 'two'],
-    [actor, 'three'],
-    [other, 'four'],
-    [actor, 'five'],
+    [other, 'three'],
   ] as const) {
-    const began = performance.now()
-    t.equal(await process.write(stepOf(one, [says(one, text)])), 'written')
-    took.push(performance.now() - began)
-    one.version++
+    const writing = write(one, text)
+    clock.advance(249)
+    t.notOk(process.keeps(one.callId), 'it may be there any moment')
+    clock.advance(1)
+    t.equal(await writing, 'written')
+    t.ok(process.keeps(one.callId))
   }
-  t.ok(took[0]! < 2_000 && took.slice(1).every((ms) => ms < 500), took.join())
-  t.same(new Set(process.ids()), new Set([actor.callId, other.callId]))
-  const settled = process.settled(actor.callId)
+  t.equal(await write(actor, 'four'), 'written', 'behind what lies on the disk')
+  t.notOk(process.isAway())
+  clock.advance(500)
+  await until(() => process.isAway())
+  t.equal(await write(third, 'five'), 'written')
+  t.same(new Set(process.ids()), new Set([actor.callId, other.callId, third.callId]))
   goOn()
-  await inTime('the steps', settled)
+  await inTime(
+    'the steps',
+    until(() => {
+      clock.advance(1_000)
+      return process.ids().length === 0
+    }),
+  )
   const turns = await base.sql`select text from transcript_turns where call_id = ${actor.callId} order by turn_index`
   t.same(
     turns.map(({ text }) => text as string),
-    ['one', 'two', 'three', 'five'],
+    ['one', 'two', 'four'],
   )
-  await until(() => process.ids().length === 0)
-  t.equal(process.told('the database does not answer; steps of calls are kept on the disk').length, 1)
+  t.equal(process.told(isNowKept).length, 1)
+})
+
+test('a step that is written soon after it was kept is not written a second time, and nobody is told that the database is away', async (t) => {
+  const base = await database
+  const [actor] = (await openCalls(base.sql, [newId()], () => tenant)) as [Actor]
+  const clock = createHandClock()
+  const process = openProcess(t, base, await createFolder(t), { clock, statement: 60_000 })
+  const goOn = freezePostgres(base.dataDir)
+  t.teardown(goOn)
+  const writing = process.write(stepOf(actor, [says(actor, 'one')]))
+  clock.advance(250)
+  t.equal(await writing, 'written')
+  const settled = process.settled(actor.callId)
+  goOn()
+  await inTime('the step', settled)
+  t.equal(process.tries(), 1)
+  const log = await base.sql`select seq from call_events where call_id = ${actor.callId}`
+  t.same([...log], [{ seq: 1 }])
+  clock.advance(5_000)
+  t.same([process.isAway(), process.told(isNowKept)], [false, []])
+})
+
+test('a tool is run once there can be no doubt that the call is ours: its step waits for a second', async (t) => {
+  const base = await database
+  const [actor] = (await openCalls(base.sql, [newId()], () => tenant)) as [Actor]
+  const clock = createHandClock()
+  const process = openProcess(t, base, await createFolder(t), { clock, statement: 60_000 })
+  const goOn = freezePostgres(base.dataDir)
+  t.teardown(goOn)
+  const writing = process.write(stepOf(actor, [{ type: 'run_tool', id: 't1', name: 'book', arguments: {} }]))
+  clock.advance(999)
+  t.notOk(process.keeps(actor.callId))
+  clock.advance(1)
+  t.equal(await writing, 'written')
+  t.ok(process.keeps(actor.callId))
+})
+
+test('who is used to a late database waits four times as long as it took, a second at most', async (t) => {
+  const clock = createHandClock()
+  const patience = createStepPatience(clock)
+  const plain = { logged: { event: {}, effects: [], ignored: false, at: 0 } }
+  t.equal(patience.of(plain), 250)
+  const late = async (ms: number): Promise<void> => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const work = patience.measured(promise)
+    clock.advance(ms)
+    resolve()
+    await work
+  }
+  for (let count = 0; count < 50; count++) await late(100)
+  t.ok(Math.abs(patience.of(plain) - 400) < 5, `${patience.of(plain)}`)
+  // As a clock that is set.
+  await late(600_000)
+  t.ok(Math.abs(patience.of(plain) - 850) < 5, `${patience.of(plain)}`)
+  for (let count = 0; count < 50; count++) await late(2_000)
+  t.equal(patience.of(plain), 1_000)
+  for (let count = 0; count < 50; count++) await late(5)
+  t.equal(patience.of(plain), 250)
 })
 
 test('what a process kept and did not live to write is written by the next one before it begins; what was written is not written again', async (t) => {
