@@ -17,7 +17,7 @@ export type FileRun = {
 }
 
 /** Seconds, on a busy machine. tap tells what is still open then, and ends the process. */
-const mostSeconds = 300
+const mostSeconds = 600
 /** Ms after which a process that did not even do that is killed. */
 const killAfter = (mostSeconds + 30) * 1000
 /** Niceness: enough to come second, and not so much that a busy machine keeps it from its own deadlines. */
