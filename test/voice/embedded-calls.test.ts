@@ -1,18 +1,18 @@
 /** Calls with the embedded engine, spoken and heard: what a caller can do in them. */
 import { setImmediate as turn } from 'node:timers/promises'
-import { systemClock } from '../../app/clock.ts'
 import { test } from 'tap'
 import type { EngineConfig, EngineEvent, EngineTool } from '../../model/voice-engine.ts'
 import { createEmbeddedEngine } from '../../voice/engines/embedded/engine.ts'
 import { createAgentSpeech } from '../../voice/engines/embedded/agent-speech.ts'
 import { answeringMachineTextOf } from '../../voice/engines/embedded/answering-machine.ts'
+import { patientClock } from '../fake/patient-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
 import { callConfig, openSpokenCall } from '../scenes/spoken-call.ts'
 import { hiss, joined, overTelephone } from '../scenes/telephone-sound.ts'
 
 const log = createQuietLog()
-const engine = await createEmbeddedEngine({ log, clock: systemClock, threads: 1 })
+const engine = await createEmbeddedEngine({ log, clock: patientClock, threads: 1 })
 
 const drinks = `say Welcome to the tea house. We are open until nine.
 ask tea (yes/no): Would you like tea, {{customer.firstName}}?
@@ -130,7 +130,7 @@ test('instructions are said not to be followed; those in statements are, where t
   prompted.session.close()
   const following = await createEmbeddedEngine({
     log: createQuietLog(),
-    clock: systemClock,
+    clock: patientClock,
     hearing: 'vad',
     followsInstructions: true,
   })

@@ -1,7 +1,7 @@
 /** What the embedded agent takes for a caller and what not: tones, music, noise, its own echo, coughs and nods, through the real engine. */
 import { test } from 'tap'
-import { systemClock } from '../../app/clock.ts'
 import { createEmbeddedEngine } from '../../voice/engines/embedded/engine.ts'
+import { patientClock } from '../fake/patient-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
 import { otherHoldMusic } from '../scenes/hold-music.ts'
@@ -10,7 +10,7 @@ import { frameSamples, isAudible, openPlayedCall } from '../scenes/played-call.t
 import { callConfig } from '../scenes/spoken-call.ts'
 import { overTelephone } from '../scenes/telephone-sound.ts'
 
-const engine = await createEmbeddedEngine({ log: createQuietLog(), clock: systemClock, threads: 1 })
+const engine = await createEmbeddedEngine({ log: createQuietLog(), clock: patientClock, threads: 1 })
 
 const days = ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday']
 const lines = days.map((day) => `On ${day} our tea house is open from nine in the morning until eight in the evening.`)
