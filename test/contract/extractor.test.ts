@@ -204,6 +204,43 @@ test('model: what a server does not take is left out, and learnt', async (t) => 
   t.equal(server.requests.length, 6, 'it is not tried anew')
 })
 
+test('model: what is refused of one question is asked otherwise of that one, and of no other', async (t) => {
+  const { server, extractor } = await openModel(t)
+  const filtered = { status: 400, error: { code: 'content_filter', param: 'prompt' } }
+  const formats = () =>
+    server.requests
+      .map(({ body }) => body['response_format'])
+      .map((given) => (given as { type: string } | undefined)?.type)
+  server.answers(filtered)
+  t.match(await failureOf(extractor.extract(question)), /400 \(content_filter\)/)
+  server.answers({ report })
+  await extractor.extract(question)
+  t.equal(formats().at(-1), 'json_schema', 'of what was never taken nothing is learnt')
+  const schema = { status: 400, error: { code: 'invalid_json_schema', param: 'response_format' } }
+  server.answers(schema, { report })
+  await extractor.extract(question)
+  t.equal(formats().at(-1), 'json_object')
+  await extractor.extract(question)
+  t.equal(formats().at(-1), 'json_schema')
+})
+
+test('model: a model that thinks has room for that: at once where its limit has the name for it, else when its answer was cut off', async (t) => {
+  const thoughts = 25_000
+  const limitsOf = (server: ExtractionServer, name: string) => server.requests.map(({ body }) => body[name])
+  const named = await openModel(t)
+  named.server.answers({ status: 400, error: { code: 'unsupported_parameter', param: 'max_tokens' } }, { report })
+  await named.extractor.extract(question)
+  const [plain] = limitsOf(named.server, 'max_tokens') as number[]
+  t.ok(plain !== undefined && plain < 5_000)
+  t.equal(limitsOf(named.server, 'max_completion_tokens').at(-1), plain! + thoughts)
+
+  const { server, extractor } = await openModel(t)
+  server.answers({ report: {}, finish: 'length' }, { report })
+  t.equal((await extractor.extract(question)).values.length, 2)
+  await extractor.extract(question)
+  t.same(limitsOf(server, 'max_tokens'), [plain, plain! + thoughts, plain! + thoughts], 'it is known from then on')
+})
+
 test('model: a talk that is too long is read at its beginning and its end, in less room where the model says so, and the gap is told', async (t) => {
   const { server, extractor } = await openModel(t)
   const turns = Array.from({ length: 3_000 }, (_, turn) => ({

@@ -9,6 +9,9 @@ import { errorBodyOf } from '../engines/cascade/error-body.ts'
 import { fieldsOf, isText, parsedObject, type Fields } from '../engines/cascade/fields.ts'
 import { createWordFilter } from '../engines/cascade/reasoning.ts'
 
+/** It had no room for all of its answer, thoughts included. */
+export class CutOffError extends ExtractionError {}
+
 const maxClaims = 500
 const maxQuote = 2_000
 
@@ -21,7 +24,7 @@ export function claimsOf(answer: string): Claims {
   if (!choice) throw new ExtractionError('it answered what is no chat completion')
   const message = fieldsOf(choice['message']) ?? {}
   if (isText(message['refusal'])) throw new ExtractionError('it refused to answer')
-  if (choice['finish_reason'] === 'length') throw new ExtractionError('its answer was cut off at its limit')
+  if (choice['finish_reason'] === 'length') throw new CutOffError('its answer was cut off at its limit')
   const report = reportIn(textOf(message['content']))
   if (report === null) throw new ExtractionError('its answer is not the JSON that it was asked for')
   const dimensions = fieldsOf(report['dimensions']) ?? {}

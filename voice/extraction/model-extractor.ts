@@ -16,7 +16,7 @@ import type { Log } from '../../model/log.ts'
 import { createEndpoint, EndpointError, textOf, type EndpointAddress } from '../engines/cascade/endpoint.ts'
 import { chatUsageIn } from '../engines/cascade/chat-usage.ts'
 import { fieldsOf, parsedObject } from '../engines/cascade/fields.ts'
-import { claimsOf } from './model-answer.ts'
+import { claimsOf, CutOffError } from './model-answer.ts'
 import { maxTranscript, modelQuestionOf, type ModelQuestion } from './model-question.ts'
 
 export type ModelExtractorDeps = {
@@ -29,8 +29,8 @@ export type ModelExtractorDeps = {
 
 const connectTimeout = 3_000
 const maxAnswer = 256 * 1024
-/** Tokens of an answer: without dimensions, and of each. */
-const tokens = { plain: 3_000, ofDimension: 100, most: 12_000 } as const
+/** Tokens of an answer: without dimensions, and of each; and of the thoughts before it, for which OpenAI's guide to reasoning models leaves so many. */
+const tokens = { plain: 3_000, ofDimension: 100, most: 12_000, thoughts: 25_000 } as const
 /** A model that takes in less than this of a talk reads none. */
 const leastTranscript = 4_000
 
@@ -39,13 +39,21 @@ type Dialect = {
   readonly format: 'json_schema' | 'json_object' | 'none'
   readonly limit: 'max_tokens' | 'max_completion_tokens'
   readonly takesTemperature: boolean
+  /** What it thinks counts as its answer. */
+  readonly thinks: boolean
 }
 
 export function createModelExtractor({ address, timeout, clock, log }: ModelExtractorDeps): Extractor {
   const agent = new Agent({ connect: { timeout: connectTimeout }, headersTimeout: 0, bodyTimeout: 0 })
   const endpoint = createEndpoint({ address, agent, clock })
   const ending = new AbortController()
-  let dialect: Dialect = { format: 'json_schema', limit: 'max_tokens', takesTemperature: true }
+  let dialect: Dialect = { format: 'json_schema', limit: 'max_tokens', takesTemperature: true, thinks: false }
+  /** A question was answered: what is refused of a later one is that question's, such as words that a filter takes offence at, or a schema that is too large. */
+  let isProven = false
+  const learn = (spoken: Dialect): void => {
+    dialect = isProven ? { ...dialect, thinks: dialect.thinks || spoken.thinks } : spoken
+    isProven = true
+  }
 
   const ask = async (
     asked: ModelQuestion,
@@ -69,20 +77,25 @@ export function createModelExtractor({ address, timeout, clock, log }: ModelExtr
   }
   const extract = async (question: ExtractionQuestion, used: TellUsed = () => {}): Promise<Claims> => {
     const until = clock.now() + timeout
+    let spoken = dialect
     for (let room = maxTranscript; ;) {
-      const spoken = dialect
       const asked = modelQuestionOf(question, room)
       const left = until - clock.now()
       if (left <= 0) throw new ExtractionError(`it did not answer within ${timeout} ms`)
       try {
         const claims = await ask(asked, spoken, { dimensions: question.dimensions.length, left, used })
+        learn(spoken)
         return asked.unread > 0 ? { ...claims, unread: asked.unread } : claims
       } catch (error) {
+        if (error instanceof CutOffError && !spoken.thinks) {
+          spoken = { ...spoken, thinks: true }
+          continue
+        }
         if (!(error instanceof EndpointError)) throw error
-        const other = learnt(spoken, error)
+        const other = without(spoken, error)
         if (other !== null) {
           log.warn('the extractor takes less than it was asked with', { code: error.code, param: error.param })
-          dialect = other
+          spoken = other
         } else if (error.isTooLong && room / 2 >= leastTranscript) room /= 2
         else throw new ExtractionError(error.message, { cause: error })
       }
@@ -99,7 +112,7 @@ export function createModelExtractor({ address, timeout, clock, log }: ModelExtr
 }
 
 function bodyIn(
-  { format, limit, takesTemperature }: Dialect,
+  { format, limit, takesTemperature, thinks }: Dialect,
   { instructions, transcript, schema }: ModelQuestion,
   dimensions: number,
 ): object {
@@ -109,7 +122,7 @@ function bodyIn(
       { role: 'system', content: instructions + asText },
       { role: 'user', content: transcript },
     ],
-    [limit]: Math.min(tokens.most, tokens.plain + tokens.ofDimension * dimensions),
+    [limit]: Math.min(tokens.most, tokens.plain + tokens.ofDimension * dimensions) + (thinks ? tokens.thoughts : 0),
     ...(takesTemperature && { temperature: 0 }),
     ...(format === 'json_schema' && {
       response_format: { type: 'json_schema', json_schema: { name: 'call_report', strict: true, schema } },
@@ -118,10 +131,12 @@ function bodyIn(
   }
 }
 
-/** Null when the refusal is about something else. */
-function learnt(spoken: Dialect, { status, param, isTooLong }: EndpointError): Dialect | null {
+/** Without what was refused. Null when the refusal is about something else. */
+function without(spoken: Dialect, { status, param, isTooLong }: EndpointError): Dialect | null {
   if (isTooLong || ![400, 422].includes(status ?? 0)) return null
-  if (param === 'max_tokens' && spoken.limit === 'max_tokens') return { ...spoken, limit: 'max_completion_tokens' }
+  // It is the word of models that think.
+  if (param === 'max_tokens' && spoken.limit === 'max_tokens')
+    return { ...spoken, limit: 'max_completion_tokens', thinks: true }
   if (param === 'temperature' && spoken.takesTemperature) return { ...spoken, takesTemperature: false }
   // Servers name the schema, a part of it, or nothing at all.
   if (spoken.format === 'json_schema') return { ...spoken, format: 'json_object' }
