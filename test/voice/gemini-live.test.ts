@@ -217,12 +217,19 @@ test('several tools are called at once: the words that one of them wants are sai
   t.same(saidBy(call), ['One moment.', 'It says seven.'])
 })
 
-test('an argument that the provider has refused it refuses again: 1007 ends a session for good', async (t) => {
-  const { server, open } = await openStage(t)
-  const call = await open()
-  await call.agentHeard()
-  server.sessions[0]!.close(1007, 'Request contains an invalid argument.')
-  t.match(await call.next('failed'), { isRetryable: false, details: /1007: Request contains an invalid argument/ })
+test('1007 during the setup is for good; in the midst of a talk, whose sound was taken before, a new session may live', async (t) => {
+  for (const reason of [
+    'Request contains an invalid argument.',
+    'The audio content type (CONTENT_TYPE_AUDIO) is not supported for this model configuration.',
+  ]) {
+    const refusing = await openStage(t, { refusal: { code: 1007, reason } })
+    await t.rejects(refusing.open(), { name: 'EngineRefusal', isRetryable: false })
+    const { server, open } = await openStage(t)
+    const call = await open()
+    await call.agentHeard()
+    server.sessions[0]!.close(1007, reason)
+    t.match(await call.next('failed'), { isRetryable: true, details: `1007: ${reason}` })
+  }
 })
 
 test('a language that the model does not take by its code is left to the prompt, at once for the calls that follow', async (t) => {
@@ -451,9 +458,13 @@ test('durations, messages and histories of any kind are read or left alone', (t)
   t.ok(turns.length > 10 && turns.length < 50)
   t.match(turns.at(-1)?.parts[0]?.text, /^499 /)
   t.equal(isRetryable('it closed the connection (1007: Request contains an invalid argument.)', 1007, false), false)
-  t.equal(isRetryable('the connection was lost (1007: Request contains an invalid argument.)', 1007, true), false)
+  t.equal(isRetryable('the connection was lost (1007: Request contains an invalid argument.)', 1007, true), true)
   t.equal(isRetryable('the connection was lost (1008: Requested entity was not found.)', 1008, true), true)
-  t.equal(isRetryable('models/x is not found for API version v1beta, or is not served', 1008, true), false)
+  t.equal(
+    isRetryable('it answered: models/x is not found for API version v1beta, or is not served', 1011, false),
+    false,
+  )
+  t.equal(isRetryable('the connection was lost (1011: You exceeded your current quota)', 1011, true), false)
   t.end()
 })
 

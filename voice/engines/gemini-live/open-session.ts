@@ -64,17 +64,14 @@ const mayMeanLanguage = (error: unknown): boolean =>
   error instanceof EngineRefusal && /\(1007\b/.test(error.message) && !/api[ _]?key|voice/i.test(error.message)
 
 /**
- * Google closes with 1007 (argument), 1008 (policy) and 1011 (internal, but quota as well) and says why in words only. An argument that it refused once
- * it refuses again; during the setup a policy is the setup's fault, later a new session may live, unless the words say that none will.
+ * Google closes with 1007 (argument), 1008 (policy) and 1011 (internal, but quota as well) and says why in words only. During the setup the first two are
+ * the setup's fault, which it refuses again. Of a session that had taken it they are told as well in the midst of sound like the sound before
+ * (hkjarral/AVA-AI-Voice-Agent-for-Asterisk#496) and of tools (pipecat-ai/pipecat#4403): a new one lives, unless the words say that the account has none.
  */
 export function isRetryable(details: string, code: number, wasReady: boolean): boolean {
-  if (
-    /api[ _]?key|credential|permission|unauthenticated|quota|billing|not found for api|not supported|blocked/i.test(
-      details,
-    )
-  )
-    return false
-  return code !== 1007 && (wasReady || code !== 1008)
+  if (/api[ _]?key|credential|permission|unauthenticated|quota|billing/i.test(details)) return false
+  if (wasReady) return true
+  return code !== 1007 && code !== 1008 && !/not found for api|not supported|blocked/i.test(details)
 }
 
 async function openSession(deps: Deps, setup: WireSetup, emit: Emit, handle: string | null): Promise<Wire> {
