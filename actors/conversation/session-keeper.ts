@@ -3,7 +3,7 @@
  * says meanwhile is kept for the new one, up to a bound; what was said before is its history.
  */
 import { maxWhispers } from '../../model/supervision.ts'
-import type { Clock } from '../../model/clock.ts'
+import { pause, type Clock } from '../../model/clock.ts'
 import { deadline } from '../../model/deadline.ts'
 import { frameMs } from '../../model/frame.ts'
 import type { Json } from '../../model/json.ts'
@@ -82,8 +82,11 @@ const openWithin = 8_000
 const replacedWithin = 3_000
 /** A session that lived as long did not die of its opening. */
 const healthy = 60_000
-/** A provider whose sessions die as fast as they are opened is down. */
-const maxDeaths = 5
+/**
+ * A provider whose sessions die as fast as they are opened is down. What ails it may pass, such as a limit of requests: before each of them but the first
+ * there is a wait, of no more in all than a caller bears.
+ */
+const rests = [0, 500, 1_000, 1_500, 2_000]
 
 export function createSessionKeeper(deps: Deps): SessionKeeper {
   const { engine, clock, log, isReplaceable = false, telemetry = noTelemetry } = deps
@@ -154,9 +157,10 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
   }
   const isCurrent = (session: EngineSession): boolean => current?.session === session
   const mayOpen = (): boolean =>
-    deaths <= (isReplaceable ? 1 : maxDeaths) && (everOpened || clock.now() - began <= firstWithin)
-  const openAgain = async (details: string): Promise<void> => {
+    deaths <= (isReplaceable ? 1 : rests.length) && (everOpened || clock.now() - began <= firstWithin)
+  const openAgain = async (details: string, rest = 0): Promise<void> => {
     if (!mayOpen()) return lose(details)
+    if (rest > 0 && !(await pause(clock, rest, closing.signal))) return
     const wait = (error: unknown, failures: number): number | null =>
       isForGood(error) || isReplaceable || !mayOpen() ? null : (retryDelays[failures - 1] ?? null)
     await retry({ clock, wait, signal: closing.signal }, openOnce).catch((error: unknown) => lose(detailsOf(error)))
@@ -178,7 +182,7 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
     deaths = heard > healthy ? 1 : deaths + 1
     if (!isRetryable) return lose(details)
     log.warn('a voice session died and is opened again', { details })
-    void openAgain(details)
+    void openAgain(details, rests[deaths - 1])
   }
   const renew = (): void => {
     const old = current

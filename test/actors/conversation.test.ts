@@ -288,6 +288,34 @@ test('a provider whose sessions die again and again is down', async (t) => {
   t.equal(stage.engine.configs.length, 6)
 })
 
+test('what ails a provider for some seconds is waited out: sessions that die as they are opened are opened again after ever longer rests', async (t) => {
+  const stage = await open(t)
+  const die = async (): Promise<number> => {
+    stage.engine.emit({ type: 'failed', details: 'it answered 429', isRetryable: true })
+    await stage.settle()
+    return stage.engine.configs.length
+  }
+  t.equal(await die(), 2, 'the first one at once')
+  for (const [rest, sessions] of [
+    [500, 3],
+    [1_000, 4],
+    [1_500, 5],
+  ] as const) {
+    t.equal(await die(), sessions - 1)
+    stage.clock.advance(rest - 1)
+    await stage.settle()
+    t.equal(stage.engine.configs.length, sessions - 1)
+    stage.clock.advance(1)
+    await stage.settle()
+    t.equal(stage.engine.configs.length, sessions)
+  }
+  await die()
+  await stage.conversation.stop()
+  stage.clock.advance(10_000)
+  await stage.settle()
+  t.equal(stage.engine.configs.length, 5, 'nobody is there any more')
+})
+
 test('a session that is about to end is followed by another one when nobody speaks, and at the last moment', async (t) => {
   const stage = await open(t)
   stage.engine.say('a', 'One moment', 10)
@@ -369,6 +397,8 @@ test('whoever speaks when a session dies, somebody speaks in the next one, howev
   const die = async () => {
     stage.engine.emit({ type: 'failed', details: 'lost', isRetryable: true })
     await stage.settle()
+    stage.clock.advance(2_000)
+    await stage.settle()
   }
   stage.engine.emit({ type: 'user_speech_started', at: 0 })
   await die()
@@ -410,6 +440,9 @@ test('the result of a tool that nobody has heard of goes to the next session, wh
   await playAll(stage, 5)
   stage.engine.emit({ type: 'failed', details: 'lost', isRetryable: true })
   await stage.settle()
+  stage.clock.advance(2_000)
+  await stage.settle()
+  t.equal(stage.engine.configs.length, 3)
   t.equal(stage.engine.told.filter((line) => line.startsWith('result')).length, 2, 'and not to the one after that')
 })
 
