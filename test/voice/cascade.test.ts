@@ -659,6 +659,35 @@ test('a talk that has become too long for the model goes on without its beginnin
   t.notMatch(JSON.stringify(talkOf(server)), '"9 word')
 })
 
+test('words that a filter takes offence at are not understood: the model asks again, and the talk goes on', async (t) => {
+  const { call, server } = await openCall(t)
+  const azure = {
+    status: 400,
+    error: { code: 'content_filter', param: 'prompt', message: 'The response was filtered.' },
+  }
+  const liteLlm = {
+    contentType: 'text/event-stream',
+    body: `data: ${JSON.stringify({ error: { code: '400', message: 'litellm.ContentPolicyViolationError: AzureException' } })}\n\n`,
+  }
+  const saidAfter = async (text: string, reply: string): Promise<unknown[]> => {
+    server.hears(text)
+    server.replies(reply)
+    await call.say(question)
+    t.equal(await call.agentHeard(), reply)
+    return talkOf(server).map(({ content }) => content)
+  }
+  server.fails('chat', azure)
+  t.same((await saidAfter('I could kill for a pizza.', 'Pardon?')).slice(-2), ['Hello.', '[unclear]'])
+  t.same((await saidAfter('A pizza, please.', 'Sure.')).slice(-3), ['[unclear]', 'Pardon?', 'A pizza, please.'])
+  server.fails('chat', liteLlm, azure)
+  t.notOk((await saidAfter('And a knife.', 'What else?')).includes('A pizza, please.'), 'it was something before that')
+  t.match(finalTexts(call.events), [/kill/, /pizza/, /knife/], 'the transcript has it all')
+  server.fails('chat', azure, azure, azure)
+  server.hears('What?')
+  await call.say(question)
+  t.match(await call.next('failed'), { details: /400 \(content_filter\)/, isRetryable: false }, 'it is not the caller')
+})
+
 test('sound in a WAV file of another rate is heard as it should be', async (t) => {
   const { call, server } = await openCall(t)
   server.hears('When?')

@@ -132,8 +132,8 @@ function bodyIn(
 }
 
 /** Without what was refused. Null when the refusal is about something else. */
-function without(spoken: Dialect, { status, param, isTooLong }: EndpointError): Dialect | null {
-  if (isTooLong || ![400, 422].includes(status ?? 0)) return null
+function without(spoken: Dialect, { status, param, isTooLong, isFiltered }: EndpointError): Dialect | null {
+  if (isTooLong || isFiltered || ![400, 422].includes(status ?? 0)) return null
   // It is the word of models that think.
   if (param === 'max_tokens' && spoken.limit === 'max_tokens')
     return { ...spoken, limit: 'max_completion_tokens', thinks: true }

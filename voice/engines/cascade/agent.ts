@@ -145,7 +145,9 @@ export function createAgent(deps: AgentDeps): Agent {
       if (!words.signal.aborted) deps.onFailed('chat', error)
     })
   }
-  /** What is too much for the model is told again without its beginning. */
+  /** What is too much for the model is told again without its beginning; what a filter takes offence at, without the caller's words: they are asked again. */
+  const canTellLess = ({ isTooLong, isFiltered }: EndpointError): boolean =>
+    (isTooLong && history.halve()) || (isFiltered && history.veil())
   const ask = async (hint: string | null, how: Pick<ChatRequest, 'signal' | 'onText'>): Promise<ChatAnswer> => {
     const { tools, worker } = setup
     for (;;) {
@@ -153,8 +155,7 @@ export function createAgent(deps: AgentDeps): Agent {
       try {
         return await deps.chat({ ...how, messages, tools, temperature: worker.llmTemperature ?? null })
       } catch (error) {
-        const isTooLong = error instanceof EndpointError && error.isTooLong
-        if (!isTooLong || how.signal.aborted || !history.halve()) throw error
+        if (!(error instanceof EndpointError) || how.signal.aborted || !canTellLess(error)) throw error
       }
     }
   }

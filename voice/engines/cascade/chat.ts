@@ -127,7 +127,8 @@ const fieldsIn = ({ limit, takesTemperature }: Dialect, temperature: number | nu
 
 /** Newer models have another word for the limit, and some a temperature of their own. Null when that is not what is wrong. */
 function learnt(spoken: Dialect, error: unknown, isUnderstood: boolean): Dialect | null {
-  if (!(error instanceof EndpointError) || error.isTooLong || ![400, 422].includes(error.status ?? 0)) return null
+  if (!(error instanceof EndpointError) || error.isTooLong || error.isFiltered) return null
+  if (![400, 422].includes(error.status ?? 0)) return null
   if (error.param === 'max_tokens' && spoken.limit === 'max_tokens')
     return { ...spoken, limit: 'max_completion_tokens' }
   if (error.param === 'reasoning_effort' && spoken.thinksBeforeTools) return { ...spoken, thinksBeforeTools: false }

@@ -48,6 +48,8 @@ type Failure = {
   readonly lacksModel?: boolean
   /** What it was told is more than the model can take in. */
   readonly isTooLong?: boolean
+  /** A filter takes offence at what it was told. */
+  readonly isFiltered?: boolean
   readonly retryAfter?: number | null
 }
 
@@ -58,6 +60,7 @@ export class EndpointError extends Error {
   readonly param: string | null
   readonly lacksModel: boolean
   readonly isTooLong: boolean
+  readonly isFiltered: boolean
   /** Ms, as the endpoint asked for. */
   readonly retryAfter: number | null
   constructor(message: string, failure: Failure = {}) {
@@ -67,18 +70,19 @@ export class EndpointError extends Error {
     this.param = failure.param ?? null
     this.lacksModel = failure.lacksModel ?? false
     this.isTooLong = failure.isTooLong ?? false
+    this.isFiltered = failure.isFiltered ?? false
     this.retryAfter = failure.retryAfter ?? null
   }
   /** A moment later it may well succeed. */
   get isPassing(): boolean {
-    if (this.code === 'insufficient_quota') return false
+    if (this.code === 'insufficient_quota' || this.isFiltered) return false
     return this.status === null || this.status >= 500 || [408, 409, 425, 429].includes(this.status)
   }
 }
 
 /** An answer that is no refusal by its status, but is one all the same. */
-export function errorOfBody({ code, status, isTooLong }: ErrorBody): EndpointError {
-  return new EndpointError(`it gave up (${code})`, { code, isTooLong, ...(status !== null && { status }) })
+export function errorOfBody({ code, status, isTooLong, isFiltered }: ErrorBody): EndpointError {
+  return new EndpointError(`it gave up (${code})`, { code, isTooLong, isFiltered, ...(status !== null && { status }) })
 }
 
 const errorBytes = 16 * 1024
@@ -182,13 +186,14 @@ async function refusalOf(answer: Dispatcher.ResponseData, chunks: AsyncIterable<
   const retryAfter = retryAfterOf(headerOf(answer, 'retry-after'))
   try {
     const body = errorBodyOf(parsedObject(await textOf(chunks)))
-    const { code = 'error', param = null, lacksModel = false, isTooLong = false } = body ?? {}
+    const { code = 'error', param = null, lacksModel = false, isTooLong = false, isFiltered = false } = body ?? {}
     const isNamed = code !== 'error' && code !== String(status)
     return new EndpointError(`it answered ${status}${isNamed ? ` (${code})` : ''}`, {
       status,
       code,
       lacksModel: lacksModel && status === 404,
       isTooLong: isTooLong && status < 500,
+      isFiltered: isFiltered && status < 500,
       retryAfter,
       ...(param !== null && { param }),
     })

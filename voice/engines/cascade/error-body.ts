@@ -13,6 +13,8 @@ export type ErrorBody = {
   readonly lacksModel: boolean
   /** What it was told is more than the model can take in. */
   readonly isTooLong: boolean
+  /** A filter takes offence at what it was told. */
+  readonly isFiltered: boolean
 }
 
 /** Of a whole answer, or of one event; null when it is no error. */
@@ -55,6 +57,8 @@ function errorIn({ code, type, param, message }: Fields): ErrorBody {
     // Proxies pass on the words alone.
     param: isText(param) ? param : (/\breasoning_effort\b/.exec(said)?.[0] ?? null),
     lacksModel: /model/i.test(said) && /not.?found|does not exist|no such|not installed/i.test(said),
+    // Azure's, by itself or as LiteLLM passes it on, and OpenAI's for models that think.
+    isFiltered: /content.?filter|content.?(?:management.)?policy|responsible.?ai.?policy|invalid_prompt/i.test(said),
     isTooLong: /context.?(?:length|window|size)|maximum context|input.?tokens|prompt is too long/i.test(said),
   }
 }

@@ -4,6 +4,7 @@
  */
 import { storableText, type Json, type JsonObject } from '../../../model/json.ts'
 import type { Said } from '../../../model/voice-engine.ts'
+import { unclear } from './caller-words.ts'
 import type { AgentEntry, Asked, Entry, ToolCall } from './entry.ts'
 import { entryOf, memoryOf, rememberedEntries } from './memory.ts'
 
@@ -28,6 +29,8 @@ export type History = {
   answer(id: string, output: JsonObject, wantsReply: boolean): 'unknown' | 'waiting' | 'due' | 'settled'
   /** Calls of this session without a result, oldest first. */
   pending(): string[]
+  /** What the caller said last was not understood, or all that they said where that was not already; false when nothing of it was. */
+  veil(): boolean
   /** The end of it is a result that the model has not spoken about. */
   isDue(): boolean
   /** Forgets the older half for good; false when there is nothing more to forget. */
@@ -57,6 +60,10 @@ export function createHistory(said: readonly Said[], memory: Json = null): Histo
     entries.push(entry)
     forgetOldest(entries, maxSize)
     return entry
+  }
+  const replace = (old: Entry, entry: Entry): void => {
+    entries[entries.indexOf(old)] = entry
+    if (earlier.delete(old)) earlier.add(entry)
   }
   const asked = (id: string) => {
     const entry = entries.find(
@@ -118,6 +125,13 @@ export function createHistory(said: readonly Said[], memory: Json = null): Histo
       maxSize = entries.reduce((sum, entry) => sum + lettersOf(entry), 0) / 2
       forgetOldest(entries, maxSize)
       return entries.length < before
+    },
+    veil() {
+      const isOpen = (entry: Entry): boolean => entry.kind === 'caller' && entry.text !== unclear
+      const last = entries.findLast(({ kind }) => kind === 'caller')
+      const veiled = last && isOpen(last) ? [last] : entries.filter(isOpen)
+      for (const entry of veiled) replace(entry, { kind: 'caller', text: unclear })
+      return veiled.length > 0
     },
     memory: () => memoryOf(entries),
     messages: (instructions, hint) => [{ role: 'system', content: instructions }, ...messagesOf(entries, hint)],

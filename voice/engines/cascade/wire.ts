@@ -9,7 +9,7 @@ import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
 import type { Wire, WireTold } from '../hosted/wire.ts'
 import { createAgent, type AgentDeps } from './agent.ts'
 import { createCallerUtterances, type Utterance } from './caller-utterances.ts'
-import { isBackchannel, looksUnfinished } from './caller-words.ts'
+import { isBackchannel, looksUnfinished, unclear } from './caller-words.ts'
 import { EndpointError } from './endpoint.ts'
 import type { Transcribe, Transcript } from './transcription.ts'
 import type { OpenTranscriptionStream } from './transcription-stream.ts'
@@ -30,8 +30,6 @@ const unfinishedFrames = 1_000 / frameMs
 const frameSamples = 320
 const samplesPerMs = frameSamples / frameMs
 const maxSaid = 10_000
-/** Stands for speech that was not understood. */
-const unclear = '[unclear]'
 
 /** No key or no model, whatever is said. */
 const isForGood = ({ status }: EndpointError): boolean => status !== null && [401, 403, 404].includes(status)
