@@ -92,6 +92,8 @@ type Options = {
   readonly transcript?: string
   /** Newer models refuse what older ones take. */
   readonly refusesMaxTokens?: boolean
+  /** Tokens that its model thinks before it says a word; they count against the limit of a reply: covan-ai/covan#112. */
+  readonly thoughts?: number
   readonly refusesTemperature?: boolean
   /** In words that name no field. */
   readonly refusesStreamOptions?: boolean
@@ -263,12 +265,14 @@ export async function openCascadeServer(options: Options = {}): Promise<CascadeS
         param: null,
         code: 400,
       })
-    const next =
+    const limit = body.max_completion_tokens ?? body.max_tokens ?? Infinity
+    const answered = () =>
       replies.shift() ??
       think(
         body.messages,
-        (body.tools ?? []).map(({ function: { name } }) => name),
+        (body.tools ?? []).map((tool) => tool.function.name),
       )
+    const next = (options.thoughts ?? 0) >= limit ? ({ text: '', finish: 'length' } as const) : answered()
     const reply = typeof next === 'string' ? { text: next } : next
     await pause(delays.chatFirst ?? 0)
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' })

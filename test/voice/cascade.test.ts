@@ -462,9 +462,10 @@ test('what people of the account whisper is told besides the instructions, to se
   t.match(told(1), /- They are in a hurry\.\n- Offer ten percent # Off\.$/)
 })
 
-test('what an endpoint does not take is left out, once it has said so', async (t) => {
+test('what an endpoint does not take is left out, once it has said so, and a model that thinks has room for that', async (t) => {
+  const refuses = { refusesMaxTokens: true, refusesTemperature: true, refusesVerbose: true, refusesStreamOptions: true }
   const { call, server, log } = await openCall(t, {
-    server: { refusesMaxTokens: true, refusesTemperature: true, refusesVerbose: true, refusesStreamOptions: true },
+    server: { ...refuses, thoughts: 1_400 },
     config: { worker: { ...worker, llmTemperature: 0.3 } },
   })
   t.equal(server.requestsOf('chat').length, 4)

@@ -30,8 +30,8 @@ export type Chat = (request: ChatRequest) => Promise<ChatAnswer>
 
 const waits = { head: 15_000, idle: 10_000, whole: 60_000 }
 const maxBytes = 4 * 1024 * 1024
-/** Of one reply: some minutes of speech. */
-const maxTokens = 1_000
+/** Of one reply: some minutes of speech. Models that think have another name for it, and count their thoughts: gpt-5 has had 1,400 for a sentence or two. */
+const maxTokens = { max_tokens: 1_000, max_completion_tokens: 8_000 } as const
 /** A model that does not stop is stopped. */
 const maxText = 6_000
 
@@ -121,7 +121,7 @@ type Dialect = {
 }
 
 const fieldsIn = ({ limit, takesTemperature }: Dialect, temperature: number | null): object => ({
-  [limit]: maxTokens,
+  [limit]: maxTokens[limit],
   ...(temperature !== null && takesTemperature && { temperature }),
 })
 
