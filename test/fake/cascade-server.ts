@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { bytesOf } from '../../model/frame.ts'
 import { parseWav } from '../scenes/parse-wav.ts'
 import { wavHeaderOf } from '../../media/recording/wav.ts'
+import { listedLanguages } from './openai-realtime-events.ts'
 import { createRandom } from './random.ts'
 import { attachTranscriptionStream, type StreamBehaviour, type StreamedUtterance } from './transcription-stream.ts'
 
@@ -159,6 +160,7 @@ const SpeechShape = z.strictObject({
 const TranscriptionShape = z.strictObject({
   model: z.string(),
   language: z.string().length(2).optional(),
+  'languages[]': z.string().length(2).optional(),
   response_format: z.enum(['json', 'verbose_json']),
 })
 
@@ -220,8 +222,13 @@ export async function openCascadeServer(options: Options = {}): Promise<CascadeS
     if (wavRate !== 16_000 || channels !== 1) violations.push(`a wav of ${channels} channels at ${wavRate} Hz`)
     note({ stage: 'transcription', body: fields, seconds: samples.length / wavRate, aborted: false }, response)
     if (fail('transcription', response)) return
-    const { model, response_format: format } = checked(TranscriptionShape, fields)
+    const { model, response_format: format, language, 'languages[]': listed } = checked(TranscriptionShape, fields)
     knowModel('transcription', model)
+    // michaelwilhelmsen/humla#128: what the one has the other passes over, or refuses.
+    const hasList = model === 'gpt-transcribe'
+    if ((hasList ? language : listed) !== undefined) violations.push(`${model} was told the language of another model`)
+    if (listed !== undefined && !listedLanguages.includes(listed))
+      throw new Refused(400, { message: 'languages', param: 'languages', code: 'invalid_value' })
     if (options.refusesVerbose && format === 'verbose_json')
       throw new Refused(400, { message: 'response_format', param: 'response_format', code: 'unsupported_value' })
     if (options.refusesLanguage && fields['language'] !== undefined)
@@ -537,7 +544,7 @@ function formOf(contentType: string, whole: Buffer): { fields: Record<string, st
     const split = part.indexOf('\r\n\r\n')
     const head = part.slice(2, split)
     const body = part.slice(split + 4, -2)
-    const name = /name="(\w+)"/.exec(head)?.[1] ?? ''
+    const name = /name="([^"]+)"/.exec(head)?.[1] ?? ''
     if (head.includes('filename="speech.wav"') && head.includes('Content-Type: audio/wav'))
       file = Buffer.from(body, 'latin1')
     else fields[name] = body

@@ -33,6 +33,29 @@ const semanticVad = z.strictObject({
   interrupt_response: z.boolean().optional(),
 })
 const reasoning = z.strictObject({ effort: z.enum(['minimal', 'low', 'medium', 'high', 'xhigh']).optional() })
+/** Of gpt-transcribe, which passes over `language` and refuses any other in `languages`; here the first is refused, too: tried by michaelwilhelmsen/humla#128. */
+export const listedLanguages = (
+  'af ar hy az be bn bs bg yue ca zh hr cs da nl en et fi fr gl ka de el gu he hi hu is id it ja kn kk ko lv lt mk ms ml mi ' +
+  'mr ne no fa pl pt ro ru sr sk sl es sw sv tl ta te th tr uk ur vi cy'
+).split(' ')
+const transcription = z
+  .strictObject({
+    model: z.string().optional(),
+    language: z
+      .string()
+      .regex(/^[a-z]{2}$/)
+      .optional(),
+    languages: z.array(z.string()).optional(),
+    prompt: z.string().optional(),
+  })
+  .superRefine(({ model, language, languages }, context) => {
+    const refuse = (...path: (string | number)[]) =>
+      context.addIssue({ code: 'custom', path, message: 'Invalid value' })
+    const hasList = model === 'gpt-transcribe'
+    if (hasList && language !== undefined) refuse('language')
+    if (!hasList && languages !== undefined) refuse('languages')
+    for (const [at, one] of (languages ?? []).entries()) if (!listedLanguages.includes(one)) refuse('languages', at)
+  })
 const modalities = z.array(z.enum(['audio', 'text'])).length(1)
 const session = z.strictObject({
   type: z.literal('realtime'),
@@ -48,16 +71,7 @@ const session = z.strictObject({
       input: z
         .strictObject({
           format: format.optional(),
-          transcription: z
-            .strictObject({
-              model: z.string().optional(),
-              language: z
-                .string()
-                .regex(/^[a-z]{2}$/)
-                .optional(),
-              prompt: z.string().optional(),
-            })
-            .nullish(),
+          transcription: transcription.nullish(),
           noise_reduction: z.strictObject({ type: z.enum(['near_field', 'far_field']) }).nullish(),
           turn_detection: z.union([serverVad, semanticVad]).nullish(),
         })

@@ -739,6 +739,28 @@ test('a mere host has its interface at /v1, and languages go by the names that W
   )
 })
 
+test('a transcription model that has a list of languages is told by that, and by none where it does not know the language', async (t) => {
+  for (const [language, told] of [
+    ['nb-NO', ['no', 'no']],
+    ['sq', ['sq', undefined]],
+  ] as const) {
+    const models = { ...cascadeModels, transcription: 'gpt-transcribe' }
+    const { call, server } = await openCall(t, {
+      config: { language },
+      server: { models },
+      deps: (url) => ({ transcription: { url, model: models.transcription, apiKey: cascadeKey } }),
+    })
+    for (let times = 0; times < 2; times++) {
+      server.hears('Hallo?')
+      await call.say(question)
+      t.match(await call.next('user_text'), { text: 'Hallo?' })
+      await call.agentHeard()
+    }
+    const asked = server.requestsOf('transcription').map(({ body }) => body['languages[]'])
+    t.same([asked[0], asked.at(-1)], told)
+  }
+})
+
 test('no connection is left open by an engine that is closed, whatever was under way', async (t) => {
   const { call, server, engine } = await openCall(t)
   server.hears('When are you open?')

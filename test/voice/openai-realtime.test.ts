@@ -61,7 +61,7 @@ test('telephone sound is agreed on as it is, with the language, the voice and th
   t.match(update, {
     type: 'realtime',
     audio: {
-      input: { format: { type: 'audio/pcmu' }, transcription: { model: 'gpt-transcribe', language: 'de' } },
+      input: { format: { type: 'audio/pcmu' }, transcription: { model: 'gpt-transcribe', languages: ['de'] } },
       output: { format: { type: 'audio/pcmu' }, voice: 'marin' },
     },
   })
@@ -76,6 +76,23 @@ test('a voice the provider has not got is told once and replaced by the voice of
   t.same(server.errors(), ['invalid_value', 'invalid_value'])
   t.equal(server.events('session.update').length, 2)
   t.equal(log.lines.filter(({ message }) => message.includes('"rms"')).length, 1)
+})
+
+test('a transcription is told the language as its model takes it, and finds out which where it does not know it', async (t) => {
+  const { server, log, call, engineWith } = await open(t)
+  const told = () => server.events('session.update').at(-1)!.session as { audio: { input: { transcription: object } } }
+  for (const language of ['nb-NO', 'sq', 'sq', 'haw']) (await call({ language })).session.close()
+  const given = server
+    .events('session.update')
+    .map(({ session }) => (session as ReturnType<typeof told>).audio.input.transcription)
+  const unknown = { model: 'gpt-transcribe' }
+  t.same(given, [{ ...unknown, languages: ['no'] }, unknown, unknown, unknown])
+  t.same(server.errors(), ['invalid_value', 'invalid_value'])
+  t.equal(log.lines.filter(({ message }) => message.includes('language "sq"')).length, 1)
+  const older = engineWith({ transcriptionModel: 'gpt-4o-transcribe' })
+  ;(await openSpokenCall(older, { ...config, language: 'nb-NO' })).session.close()
+  t.same(told().audio.input.transcription, { model: 'gpt-4o-transcribe', language: 'no' })
+  await older.close()
 })
 
 test('a temperature is told once to be without effect', async (t) => {

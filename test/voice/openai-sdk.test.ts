@@ -25,9 +25,10 @@ async function connect(t: Test, model: RealtimeOptions['model']) {
   return { server, realtime, events, errors, types }
 }
 
+const languages = ['en']
 const input = {
   format: { type: 'audio/pcm', rate: 24000 },
-  transcription: { model: 'gpt-transcribe', language: 'en' },
+  transcription: { model: 'gpt-transcribe', languages },
   turn_detection: { type: 'server_vad' },
 } as const
 

@@ -3,6 +3,7 @@
  * Pure. OpenAI: https://developers.openai.com/api/docs/guides/realtime-transcription. Speaches: https://speaches.ai/usage/realtime-api, the same as it was
  * before it was generally available. vLLM: its own, vllm/entrypoints/openai/realtime.
  */
+import { languageHint } from '../hosted/transcription-language.ts'
 import { fieldsOf, isText, type Fields } from './fields.ts'
 
 export type StreamDialect = {
@@ -23,7 +24,6 @@ type Wanted = { readonly model: string; readonly language: string | null }
 /** `created` is its `session.created`. */
 export function dialectOf(created: Fields, { model, language }: Wanted): StreamDialect {
   const session = fieldsOf(created['session'])
-  const transcription = { model, ...(language !== null && { language }) }
   if (session === null)
     return {
       rateHz: 16_000,
@@ -34,6 +34,7 @@ export function dialectOf(created: Fields, { model, language }: Wanted): StreamD
       isOneByOne: true,
     }
   const isOld = 'input_audio_transcription' in session || 'modalities' in session
+  const transcription = { model, ...languageHint(model, language) }
   const input = { format: { type: 'audio/pcm', rate: 24_000 }, transcription, turn_detection: null }
   return {
     rateHz: 24_000,

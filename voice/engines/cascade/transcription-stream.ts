@@ -3,12 +3,12 @@
  * What does not come from it in time comes from the whole utterance, so nothing depends on it.
  */
 import type { Clock } from '../../../model/clock.ts'
+import { transcriptionLanguageOf } from '../hosted/transcription-language.ts'
 import type { Notices } from '../notices.ts'
 import type { EndpointAddress } from './endpoint.ts'
 import { openStream, type OpenStream } from './open-stream.ts'
 import { createSpokenStream, type OpenUtterance, type SpokenStream } from './spoken-stream.ts'
 import type { StreamNews } from './stream-dialect.ts'
-import { languageOf } from './transcription.ts'
 
 export type TranscriptionStream = {
   /** Null: there is no stream just now. `onText`: what is understood so far, all of it each time. */
@@ -55,7 +55,8 @@ export function createTranscriptionStreams({ address, clock, tellOnce }: Deps): 
       if (news.kind === 'unheard') utterance?.settle(null)
     }
     const connect = async (): Promise<void> => {
-      const opened = await openStream({ address, clock, language: languageOf(language), signal, onNews, onLost: stop })
+      const code = transcriptionLanguageOf(language)
+      const opened = await openStream({ address, clock, language: code, signal, onNews, onLost: stop })
       if (signal.aborted) return opened?.socket.close()
       if (opened === null) return absent()
       stream = opened

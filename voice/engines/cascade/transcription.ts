@@ -4,6 +4,7 @@ import type { Clock } from '../../../model/clock.ts'
 import { bytesOf } from '../../../model/frame.ts'
 import { storableText } from '../../../model/json.ts'
 import { wavHeaderOf } from '../../../media/recording/wav.ts'
+import { hasLanguageList, transcriptionLanguageOf } from '../hosted/transcription-language.ts'
 import { errorBodyOf } from './error-body.ts'
 import { EndpointError, errorOfBody, textOf, twice, type Endpoint } from './endpoint.ts'
 import { fieldsOf, parsedObject } from './fields.ts'
@@ -32,17 +33,18 @@ export function createTranscription(deps: { endpoint: Endpoint; model: string; c
     return transcriptOf(await textOf(answer.body))
   }
   return async (samples, tag, signal) => {
-    const language = languageOf(tag)
-    const known = language === null || refusedLanguages.has(language) ? {} : { language }
-    const wide = { response_format: format, ...known }
-    const forms: FormFields[] = [wide, { response_format: 'json', ...known }, { response_format: 'json' }]
-    const attempts = forms.slice(format === 'json' ? 1 : 0, 'language' in known ? 3 : 2)
+    const language = transcriptionLanguageOf(tag)
+    const field = hasLanguageList(model) ? 'languages[]' : 'language'
+    const known: FormFields = language === null || refusedLanguages.has(language) ? {} : { [field]: language }
+    const wide = { ...known, response_format: format }
+    const plain = { response_format: 'json' } as const
+    const attempts = [wide, { ...known, ...plain }, plain].slice(format === 'json' ? 1 : 0, field in known ? 3 : 2)
     for (;;) {
       const fields = attempts.shift() ?? wide
       try {
         const transcript = await twice(clock, signal, () => ask(samples, fields, signal))
         format = fields.response_format
-        if (language !== null && !('language' in fields)) refusedLanguages.add(language)
+        if (language !== null && !(field in fields)) refusedLanguages.add(language)
         return transcript
       } catch (error) {
         const isRefused = error instanceof EndpointError && [400, 415, 422].includes(error.status ?? 0)
@@ -52,7 +54,7 @@ export function createTranscription(deps: { endpoint: Endpoint; model: string; c
   }
 }
 
-type FormFields = { readonly response_format: 'verbose_json' | 'json'; readonly language?: string }
+type FormFields = Readonly<Record<string, string>>
 
 function transcriptOf(answer: string): Transcript {
   const fields = parsedObject(answer)
@@ -63,24 +65,8 @@ function transcriptOf(answer: string): Transcript {
   return { text: storableText(text.trim(), maxText), confidence: confidenceOf(fields?.['segments']) }
 }
 
-/** Of languages with several codes the one that Whisper knows. */
-const whisperCodes: Readonly<Record<string, string>> = {
-  nb: 'no',
-  iw: 'he',
-  in: 'id',
-  fil: 'tl',
-  cmn: 'zh',
-}
-
-/** ISO 639-1 is what it knows; null for languages that have no such code. */
-export function languageOf(tag: string): string | null {
-  const given = tag.split('-')[0]?.toLowerCase() ?? ''
-  const language = whisperCodes[given] ?? given
-  return language.length === 2 ? language : null
-}
-
 /** RFC 7578. */
-function formOf(samples: Int16Array, fields: Readonly<Record<string, string>>): { contentType: string; body: Buffer } {
+function formOf(samples: Int16Array, fields: FormFields): { contentType: string; body: Buffer } {
   const boundary = `parley-${randomBytes(12).toString('hex')}`
   const parts = Object.entries(fields).map(
     ([name, value]) => `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,

@@ -2,6 +2,7 @@
 import type { AudioFormat } from '../../../model/frame.ts'
 import type { EngineTool, Said } from '../../../model/voice-engine.ts'
 import { endWithin, tokensIn } from '../hosted/token-estimate.ts'
+import { languageHint } from '../hosted/transcription-language.ts'
 import type { WireSetup } from '../hosted/wire.ts'
 
 /**
@@ -24,16 +25,18 @@ export const paddingOf = ({ type }: TurnDetection): { readonly before: number; r
     ? { before: serverVad.prefix_padding_ms, behind: serverVad.silence_duration_ms }
     : { before: 0, behind: 0 }
 
-/** What the provider chooses where the session does not. `reasoning` null: the model's own, or none. */
+/** What the provider chooses where the session does not, which is null. `reasoning`: the model's own, or none. */
 export type SessionChoices = {
   readonly transcriptionModel: string
+  /** Of the caller, as transcription-language.ts has it. */
+  readonly language: string | null
   readonly voice: string | null
   readonly reasoning: ReasoningEffort | null
   readonly turnDetection: TurnDetection
 }
 
 export function sessionUpdate(setup: WireSetup, choices: SessionChoices): object {
-  const { transcriptionModel, voice, reasoning, turnDetection } = choices
+  const { transcriptionModel, language, voice, reasoning, turnDetection } = choices
   const vad = turnDetection.type === 'server_vad' ? { ...turnDetection, ...serverVad } : turnDetection
   const session = {
     type: 'realtime',
@@ -46,7 +49,7 @@ export function sessionUpdate(setup: WireSetup, choices: SessionChoices): object
     audio: {
       input: {
         format: formatOf(setup.formats.hears),
-        transcription: { model: transcriptionModel, ...languageOf(setup.language) },
+        transcription: { model: transcriptionModel, ...languageHint(transcriptionModel, language) },
         noise_reduction: { type: 'near_field' },
         turn_detection: { ...vad, create_response: !setup.attends, interrupt_response: true },
       },
@@ -100,9 +103,3 @@ const formatOf = ({ encoding, rateHz }: AudioFormat): object =>
 
 /** Voices made for one customer are named by an id. */
 const voiceOf = (voice: string): string | object => (voice.startsWith('voice_') ? { id: voice } : voice)
-
-/** ISO 639-1, where the language has such a code. */
-function languageOf(language: string): { readonly language?: string } {
-  const [code = ''] = language.toLowerCase().split('-')
-  return /^[a-z]{2}$/.test(code) ? { language: code } : {}
-}

@@ -4,6 +4,7 @@ import { frameMs } from '../../../model/frame.ts'
 import type { Log } from '../../../model/log.ts'
 import { EngineRefusal } from '../../../model/voice-engine.ts'
 import { openJsonSocket, type JsonSocket } from '../hosted/json-socket.ts'
+import { transcriptionLanguageOf } from '../hosted/transcription-language.ts'
 import type { Wire, WireSetup, WireTold } from '../hosted/wire.ts'
 import type { Notices } from '../notices.ts'
 import { createAgentItems } from './agent-items.ts'
@@ -84,10 +85,11 @@ function setUp(deps: Deps, setup: WireSetup, socket: JsonSocket, inbox: Inbox<Me
   const { promise, resolve, reject } = Promise.withResolvers<number>()
   let voice = setup.worker.voiceId ?? provider.voice
   let reasoning = provider.reasoningEffort ?? null
+  let language = transcriptionLanguageOf(setup.language)
   const { transcriptionModel, turnDetection = bySound } = provider
   let expiresAt = clock.now() + sessionMs
   const update = (): boolean =>
-    socket.send(sessionUpdate(setup, { transcriptionModel, voice, reasoning, turnDetection }))
+    socket.send(sessionUpdate(setup, { transcriptionModel, language, voice, reasoning, turnDetection }))
   const refuse = (details: string, isRetryable: boolean): void => reject(new EngineRefusal(details, isRetryable))
   const refused = (error: Message): void => {
     const [code, param] = [textOf(error.code), textOf(error.param)]
@@ -96,6 +98,14 @@ function setUp(deps: Deps, setup: WireSetup, socket: JsonSocket, inbox: Inbox<Me
         `the model ${provider.model} does not take a reasoning effort: OPENAI_REALTIME_REASONING_EFFORT is ignored`,
       )
       reasoning = null
+      update()
+      return
+    }
+    if (language !== null && param.includes('transcription.language')) {
+      notices(
+        `the transcription model ${transcriptionModel} does not know the language "${language}": it finds out which`,
+      )
+      language = null
       update()
       return
     }
