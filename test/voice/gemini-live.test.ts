@@ -709,6 +709,24 @@ test('a turn that was silent, or rejected, is asked for once more, and not twice
   }
 })
 
+test('a model that says nothing any more, whatever it is asked, is given up for a session that knows what was said and no more', async (t) => {
+  const server = await openServer(t, { model: ({ count }) => (count === 0 ? [{ text: 'Hello there.' }] : []) })
+  const { wire, events, said, silence, count } = await openLine(t, server)
+  wire.reply(null)
+  await until(() => said()[0] === 'Hello there.' && count('reply_done') === 1)
+  await until(() => {
+    wire.reply(null)
+    silence(20)
+    return count('failed') === 1
+  })
+  t.match(events.at(-1), { type: 'failed', details: 'the model says nothing any more', isRetryable: true })
+  t.equal(textsOf(server).length, 5, 'two requests, each asked twice')
+  t.match(
+    events.findLast(({ type }) => type === 'memory'),
+    { memory: null },
+  )
+})
+
 test('so is the answer to the caller, unless the model waits for them to go on', async (t) => {
   for (const [bad, texts] of [
     [[], 1],

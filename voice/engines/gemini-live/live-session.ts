@@ -65,6 +65,11 @@ export function createLiveSession(deps: Deps) {
     emit({ type: 'failed', details, isRetryable })
     close()
   }
+  /** What is wrong with the session may be in what its handle stands for. */
+  const giveUp = (): void => {
+    emit({ type: 'memory', memory: null })
+    lost('the model says nothing any more', true)
+  }
   const caller = createCallerView(createDetector(), echo, emit)
   const tools = createPendingTools(id)
   const news = createToldNews({ resumed: handle, before, remember: (memory) => emit({ type: 'memory', memory }) })
@@ -76,6 +81,7 @@ export function createLiveSession(deps: Deps) {
     settleResults: () => held.modelSpeaks(),
     giveResults: () => held.modelWaits(),
     yourTurn,
+    fellSilent: deps.attends ? null : giveUp,
   })
   const newsOf = ({ name, response }: Result, wantsAnswer: boolean): News => ({
     text: instruction(`the tool ${name} has answered: ${JSON.stringify(response)}`),

@@ -62,6 +62,8 @@ type Deps = {
   giveResults(): boolean
   /** What asks for any words at all. */
   readonly yourTurn: Request
+  /** The model says nothing any more, whatever it is asked. Null: nobody waits for its words. */
+  readonly fellSilent: (() => void) | null
 }
 
 /** What the model said may still come in writing for so long. */
@@ -81,6 +83,8 @@ const speakingFrames = 60_000 / frameMs
 /** After an interruption that the provider told, its turn is complete at once. */
 const interruptedFrames = 3_000 / frameMs
 const mutedFrames = 30_000 / frameMs
+/** A request and its repetition, twice: some sessions are silent to their end from a certain turn on (googleapis/python-genai#2333 and #2117). */
+const maxSilentTurns = 4
 const maxRequests = 16
 const bytesPerFrame = (24_000 * 2 * frameMs) / 1000
 
@@ -114,6 +118,8 @@ export function createModelTurns(deps: Deps): ModelTurns {
   let answerDue = 0
   /** The provider has broken something off: the end of the turn that it tells next is of that. */
   let endsBrokenOff = false
+  /** In a row, of those that were to bring something. */
+  let silentTurns = 0
 
   const askNext = (): void => {
     const [asked] = requests
@@ -173,7 +179,10 @@ export function createModelTurns(deps: Deps): ModelTurns {
     const isOver = endsBrokenOff || waitsForCaller(content) || !(isSilent || isBad(content))
     endsBrokenOff = false
     if (!isOver && turn !== null && deps.giveResults()) return toolAnswered(true, true)
-    if (!isOver) repeat(turn, isBad(content))
+    if (!isOver && deps.fellSilent) {
+      if (++silentTurns >= maxSilentTurns) return deps.fellSilent()
+      repeat(turn, isBad(content))
+    }
     endTurn()
   }
   /** The caller is to be answered first. What was asked for and has not begun is asked for again then, unless that answer will do. */
@@ -197,6 +206,7 @@ export function createModelTurns(deps: Deps): ModelTurns {
     // It speaks on about a result that it was to take in silence.
     if (going.tools === 'over') return spoken.mute(mutedFrames)
     going.hasSound = true
+    silentTurns = 0
     deps.settleResults()
     spoken.sound(payload, says(going))
   }
@@ -225,6 +235,7 @@ export function createModelTurns(deps: Deps): ModelTurns {
     },
     toolCalled(blocks) {
       const going = goOn()
+      silentTurns = 0
       going.left = turnFrames
       if (blocks && going.tools !== 'awaited for words') going.tools = 'awaited'
       spoken.begin(says(going))
