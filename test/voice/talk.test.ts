@@ -160,6 +160,17 @@ test('a filler is said once while a tool takes its time, and not into what the c
   t.same(taken(), ['answer t1: {"found":1}'])
 })
 
+test('of a result that is too long for any model its beginning is told, and that there is more', async (t) => {
+  const { session, asked, tell } = await openScene()
+  tell({ type: 'tool_call', id: 't1', name: 'look_up', arguments: {} })
+  const rooms = Array.from({ length: 5_000 }, (_, number) => `room ${number}`)
+  session.toolResult('t1', 'look_up', { status: 'success', data: { result: { rooms } } } as never)
+  const [, told = ''] = /^answer t1: (.*)$/.exec(asked.at(-1) ?? '') ?? []
+  const output = JSON.parse(told) as Record<string, string>
+  t.match(output, { beginning: /^\{"result":\{"rooms":\["room 0",/, note: /too long/ })
+  t.equal(output['beginning']?.length, 16_000)
+})
+
 test('what the caller said before the end of the call is told, however late its text is; nothing else is', async (t) => {
   const { say, tell, final, events, taken, types, wait, heard } = await openScene()
   say('hello')

@@ -3,7 +3,7 @@
  * words. Pure.
  */
 import { frameMs } from '../../../model/frame.ts'
-import type { JsonObject } from '../../../model/json.ts'
+import { storableText, type JsonObject } from '../../../model/json.ts'
 import type { ToolResult } from '../../../model/tool.ts'
 import { callerSpeaks, isSilent, type TurnTaking } from './turn-taking.ts'
 
@@ -21,6 +21,8 @@ export const initialToolWork: ToolWork = { pending: [], forgotten: [], since: 0,
 
 const fillAfter = 1_500 / frameMs
 const maxForgotten = 256
+/** Letters of one result's JSON: some 4,000 tokens, which a model of 32,000 takes beside a prompt and a talk. An integrator's tool may answer 256 KiB. */
+const maxOutput = 16_000
 
 /** What a model is told of tools that it calls when nothing else is to be said. */
 export const overForTools: JsonObject = { error: 'The call is over.' }
@@ -62,5 +64,14 @@ export const toolsFilled = (tools: ToolWork): ToolWork => ({ ...tools, isFilled:
 /** What the model is told of a result. */
 export const outputOf = ({ status, data, error }: ToolResult): JsonObject =>
   status === 'success'
-    ? { ...data }
+    ? bounded({ ...data })
     : { error: error?.message ?? 'The tool failed.', code: error?.code ?? 'TOOL_FAILED' }
+
+function bounded(output: JsonObject): JsonObject {
+  const text = JSON.stringify(output)
+  if (text.length <= maxOutput) return output
+  return {
+    note: 'It is too long: this is its beginning. Call the tool for less at once.',
+    beginning: storableText(text, maxOutput),
+  }
+}
