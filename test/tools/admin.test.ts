@@ -167,6 +167,14 @@ test('an operator sets an account up', async (t) => {
       const ended = await admin([...subject.split(' '), nobody.slice(-36), ...words])
       t.strictSame(ended, { code: 1, out: '', err: nobody }, subject)
     }
+    const gone = await done(['account', 'create', 'Gone', 'gone'])
+    t.match(await admin(['account', 'delete', gone]), { code: 1, err: '<slug> is missing' })
+    t.match(await admin(['account', 'delete', gone, 'acme']), { code: 1, err: /^<slug> must be gone/ })
+    t.match(await done(['account', 'delete', gone, 'gone']), /^gone is closed: /)
+    t.notMatch(await done(['account', 'list']), /gone/)
+    const [deleted] = await listAuditRows(sql, undefined, { action: 'admin account delete', limit: 1 })
+    t.match(deleted, { accountId: null, result: 'success', arguments: { accountId: gone } })
+
     const spare = await done(['worker', 'create', accountId, 'Spare'])
     t.match(await admin(['worker', 'delete', other.accountId, spare]), { code: 1, out: /no such worker/ })
     t.equal(await done(['worker', 'delete', accountId, spare]), 'deleted')

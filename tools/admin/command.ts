@@ -50,6 +50,10 @@ export type Command = {
 /** By name: one word or two. */
 export type Commands = Readonly<Record<string, Command>>
 
+/** The names of the words that its usage has before the first option, `<asked for>` or `[not]`, without what is said of them behind a comma. */
+export const wordsOf = ({ usage }: Command): string[] =>
+  [...(usage.split(/ \[--| --/, 1)[0] ?? '').matchAll(/[<[](\w+)[^>\]]*[>\]]/g)].map(([, name = '']) => name)
+
 export const print = (text: string): void => void process.stdout.write(`${text}\n`)
 
 export function required(value: string | undefined, name: string): string {

@@ -10,7 +10,7 @@ import { silentLog } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
 import { createAudit } from '../../store/audit.ts'
 import { findCallFacts } from '../../store/call-steps.ts'
-import type { AdminDatabase, Command, Options } from './command.ts'
+import { wordsOf, type AdminDatabase, type Command, type Options } from './command.ts'
 
 const reading: ReadonlySet<string> = new Set([
   'account list',
@@ -87,8 +87,7 @@ const idNameOf = (name: string): string => (name === 'person add' ? 'personId' :
 
 /** What was given, by the names that the usage has. */
 function namedOf({ command, positionals, options }: Given): Record<string, Json> {
-  const words = command.usage.split(/ \[--| --/, 1)[0]?.match(/<\w+>|\[\w+\]/g) ?? []
-  const names = words.map((word) => word.slice(1, -1))
+  const names = wordsOf(command)
   const places = positionals.map((value, index) => [names[index] ?? 'more', value] as const)
   return Object.fromEntries(
     [...places, ...Object.entries(options)].map(([name, value]) => [name, plain(value ?? null)]),

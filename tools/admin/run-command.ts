@@ -8,7 +8,7 @@ import { backupCommands } from './backup.ts'
 import { banCommands } from './ban.ts'
 import { callCommands } from './call.ts'
 import { captureCommands } from './capture.ts'
-import type { AdminDatabase, Command, Commands } from './command.ts'
+import { wordsOf, type AdminDatabase, type Commands } from './command.ts'
 import { documentCommands } from './document.ts'
 import { engineCommands } from './engine.ts'
 import { keyCommands } from './key.ts'
@@ -68,7 +68,7 @@ export async function runCommand(args: readonly string[], { print, onDatabase }:
     allowPositionals: true,
     options: command.options ?? {},
   })
-  const surplus = positionals[takenBy(command)]
+  const surplus = positionals[wordsOf(command).length]
   if (surplus !== undefined)
     throw new Problem(
       'VALIDATION_FAILED',
@@ -77,9 +77,6 @@ export async function runCommand(args: readonly string[], { print, onDatabase }:
   if ('run' in command) return command.run(positionals, values)
   return onDatabase((database) => runNoted(database, { name, command, positionals, options: values }))
 }
-
-/** How many words its usage names before the first option: `<asked for>` or `[not]`. */
-const takenBy = ({ usage }: Command): number => usage.split(/ \[--| --/, 1)[0]?.match(/<\w+>|\[\w+\]/g)?.length ?? 0
 
 /** What an operator can mend is said in sentences; anything else with its stack. */
 export function explanationOf(error: unknown): string {
