@@ -26,6 +26,8 @@ export async function openWebLine(deps: WebLineDeps): Promise<WebLine> {
   const session = WebCallSession.parse(asked)
   allowed.check(new URL(session.signalingUrl).hostname, 'the signaling of the service')
   const over = Promise.withResolvers<string>()
+  const refused = Promise.withResolvers<never>()
+  refused.promise.catch(() => undefined)
   const call = await placeWebCall({
     ...session,
     createCaller() {
@@ -41,11 +43,12 @@ export async function openWebLine(deps: WebLineDeps): Promise<WebLine> {
     },
     onMessage(message) {
       if (message.type === 'bye') over.resolve(`bye: ${message.reason}`)
+      if (message.type === 'error') refused.reject(new Error(`the service answered: ${message.error.details}`))
       told('service', message)
     },
   })
   try {
-    const audio = await call.caller.connected
+    const audio = await Promise.race([call.caller.connected, refused.promise])
     void call.caller.ended.then((how) => over.resolve(how))
     const codec = audio.codec === 'opus' ? 'opus' : 'pcmu'
     return {

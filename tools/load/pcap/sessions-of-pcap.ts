@@ -4,8 +4,7 @@ import { tagOf } from '../../../sip/server/message/address.ts'
 import type { SipMessage } from '../../../sip/server/message/message.ts'
 import { parseMessage } from '../../../sip/server/message/parse-message.ts'
 import { readRtp, isRtcp } from '../../../media/rtp/rtp-wire.ts'
-import { attributesNamed, readSdpText } from '../../../net/sdp.ts'
-import { bracketedHost } from '../allowed-hosts.ts'
+import { describedSound, descriptionOf, type DescribedSound } from '../session/described-sound.ts'
 import type { SessionHead } from '../session/session-format.ts'
 import { sessionText, type RecordedLine } from '../session/write-session.ts'
 import { readPcap } from './read-pcap.ts'
@@ -17,6 +16,8 @@ export type CapturedCall = {
   /** A session file. */
   readonly text: string
   readonly packets: { readonly caller: number; readonly service: number }
+  /** Why it cannot be made again; null: it can. */
+  readonly unusable: string | null
 }
 
 type Seen = {
@@ -70,19 +71,11 @@ function take(calls: Map<string, Call>, { at, from, to, protocol }: Segment, byt
     call.messages.push({ at, from, to, text: bytes.toString('utf8'), message })
 }
 
-type Place = {
-  readonly place: string
-  readonly head: Pick<SessionHead, 'codec' | 'payloadType' | 'clockRateHz'> | null
-}
-
 function captured({ callId, protocol, caller, messages }: Call, sound: readonly Segment[]): CapturedCall {
   const began = messages[0]?.at ?? 0
   const ends = (messages.at(-1)?.at ?? 0) + trailing
-  const places = { caller: new Map<string, Place>(), service: new Map<string, Place>() }
-  for (const { from, message } of messages) {
-    const found = soundPlace(message)
-    if (found) places[from === caller ? 'caller' : 'service'].set(found.place, found)
-  }
+  const described = { caller: describedBy(messages, true, caller), service: describedBy(messages, false, caller) }
+  const places = { caller: placesOf(described.caller), service: placesOf(described.service) }
   const lines: RecordedLine[] = messages.map(({ at, from, text }) => ({
     type: 'sip',
     at: at - began,
@@ -90,55 +83,53 @@ function captured({ callId, protocol, caller, messages }: Call, sound: readonly 
     message: text,
   }))
   const packets = { caller: 0, service: 0 }
+  const seen = new Set<string>()
   for (const { at, to, payload } of sound) {
     if (at < began || at > ends || isRtcp(payload)) continue
     const by = byOf(to, places)
     const packet = by && readRtp(payload)
-    if (!by || !packet) continue
+    // A capture of all interfaces has a packet once for each that it passed.
+    const key = packet && `${by} ${packet.sequenceNumber} ${packet.timestamp}`
+    if (!by || !packet || !key || seen.has(key)) continue
+    seen.add(key)
     packets[by]++
     lines.push({ type: 'packet', at: at - began, by, packet })
   }
-  const agreed = [...places.service.values(), ...places.caller.values()].find(({ head }) => head !== null)?.head
+  // Without an offer in the INVITE the service offers, and the caller chooses.
+  const chosen = messages[0] && descriptionOf(messages[0].message) ? described.service[0] : described.caller[0]
   const head: SessionHead = {
     parleySession: 1,
     kind: 'sip',
     source: 'pcap',
-    ...(agreed ?? { codec: 'pcmu', payloadType: 0, clockRateHz: 8000 }),
+    ...(headOf(chosen) ?? headOf(described.caller[0]) ?? { codec: 'pcmu', payloadType: 0, clockRateHz: 8000 }),
     transport: protocol,
     recordedAt: new Date(began).toISOString(),
   }
-  return { callId, text: sessionText(head, lines), packets }
+  return { callId, text: sessionText(head, lines), packets, unusable: unusableOf(chosen) }
 }
 
-function byOf(
-  to: string,
-  places: { readonly caller: ReadonlyMap<string, Place>; readonly service: ReadonlyMap<string, Place> },
-) {
+const describedBy = (messages: readonly Seen[], isOfCaller: boolean, caller: string): DescribedSound[] =>
+  messages
+    .filter(({ from }) => (from === caller) === isOfCaller)
+    .flatMap(({ message }) => describedSound(message) ?? [])
+
+const placesOf = (described: readonly DescribedSound[]): ReadonlySet<string> =>
+  new Set(described.map(({ place }) => place))
+
+function byOf(to: string, places: Readonly<Record<'caller' | 'service', ReadonlySet<string>>>) {
   if (places.service.has(to)) return 'caller'
   return places.caller.has(to) ? 'service' : null
 }
 
-const staticCodecs: Readonly<Record<string, SessionHead['codec']>> = { '0': 'pcmu', '8': 'pcma', '9': 'g722' }
-const codecNames: Readonly<Record<string, SessionHead['codec']>> = {
-  PCMU: 'pcmu',
-  PCMA: 'pcma',
-  G722: 'g722',
-  OPUS: 'opus',
+function headOf(sound: DescribedSound | undefined) {
+  const first = sound?.codecs[0]
+  if (!first?.codec) return null
+  const { codec, payloadType } = first
+  return { codec, payloadType, clockRateHz: codec === 'opus' ? 48000 : 8000 } as const
 }
 
-/** Where the sender of a description wants its sound, and in what; null without one. */
-function soundPlace(message: SipMessage): Place | null {
-  const sdp = message.body.length === 0 ? null : readSdpText(new TextDecoder().decode(message.body))
-  if (sdp === null || typeof sdp === 'string') return null
-  const audio = sdp.sections.find(({ kind }) => kind === 'audio')
-  const [, address] = /^IN IP[46] (\S+)/.exec(audio?.connection ?? sdp.connection ?? '') ?? []
-  if (!audio || address === undefined) return null
-  const first = audio.formats[0] ?? ''
-  const mapped = attributesNamed(audio.attributes, 'rtpmap').find((value) => value.startsWith(`${first} `))
-  const name = / ([\w-]+)\//.exec(mapped ?? '')?.[1]?.toUpperCase() ?? ''
-  const codec = codecNames[name] ?? staticCodecs[first]
-  const head = codec
-    ? ({ codec, payloadType: Number(first), clockRateHz: codec === 'opus' ? 48000 : 8000 } as const)
-    : null
-  return { place: `${bracketedHost(address)}:${audio.port}`, head }
+function unusableOf(sound: DescribedSound | undefined): string | null {
+  if (sound?.isEncrypted) return 'its sound is encrypted'
+  const first = sound?.codecs[0]
+  return first && first.codec === null ? `its sound is ${first.name}, which a session file has no codec for` : null
 }

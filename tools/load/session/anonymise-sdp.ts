@@ -26,7 +26,8 @@ function anonymousLine(line: string, { address, token }: Aliases): string | null
   if (line.startsWith('a=candidate:')) return anonymousCandidate(line, address)
   if (line.startsWith('a=crypto:')) return line.replace(/inline:\S+/, `inline:${'A'.repeat(40)}`)
   if (line.startsWith('a=ssrc:')) return 'a=ssrc:1 cname:anonymous'
-  if (line.startsWith('m=')) return line.replace(/^(m=\w+) \d+/, '$1 9')
+  // Port 0 refuses the section, or has it go with its bundle.
+  if (line.startsWith('m=')) return line.replace(/^(m=\w+) [1-9]\d*/, '$1 9')
   return harmless.test(line) ? line : null
 }
 

@@ -67,6 +67,7 @@ function anonymousSignal(line: SignalLine, aliases: Aliases): RecordedLine {
 function ofCaller(message: ClientMessage, aliases: Aliases): ClientMessage {
   if (message.type === 'offer') return { ...message, sdp: anonymousSdp(message.sdp, aliases) }
   if (message.type === 'candidate') return { ...message, candidate: candidateOf(message.candidate, aliases) }
+  if (message.type === 'text') return { ...message, text: removed }
   return message.type === 'dtmf' ? { ...message, digits: '1'.repeat(message.digits.length) } : message
 }
 

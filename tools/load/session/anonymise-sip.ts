@@ -1,6 +1,6 @@
 /** Owns SIP messages without what tells whose they are: headers that steer a call stay with other names in them, all others go. */
 import { readAddress } from '../../../sip/server/message/address.ts'
-import { headerOf } from '../../../sip/server/message/header-fields.ts'
+import { headerOf, withHeader } from '../../../sip/server/message/header-fields.ts'
 import type { HeaderField, SipMessage } from '../../../sip/server/message/message.ts'
 import { parseMessage } from '../../../sip/server/message/parse-message.ts'
 import { readSipUri } from '../../../sip/server/message/uri.ts'
@@ -9,6 +9,7 @@ import { writeMessage } from '../../../sip/server/message/write-message.ts'
 import { bracketedHost } from '../allowed-hosts.ts'
 import type { Aliases } from './aliases.ts'
 import { anonymousSdp } from './anonymise-sdp.ts'
+import { descriptionOf } from './described-sound.ts'
 
 const harmless = [
   'CSeq',
@@ -45,8 +46,11 @@ export function anonymousSip(text: string, aliases: Aliases): string | null {
   const parsed = parseMessage(Buffer.from(text))
   if (parsed.kind !== 'message') return null
   const { message } = parsed
-  const headers = message.headers.flatMap((field) => anonymousField(field, aliases) ?? [])
-  const body = anonymousBody(message, aliases)
+  const kept = message.headers.flatMap((field) => anonymousField(field, aliases) ?? [])
+  const sdp = descriptionOf(message)
+  const body = sdp === null ? anonymousKeys(message) : anonymousSdp(`${sdp.trimEnd()}\r\n`, aliases)
+  // Of a body of several parts the description is left.
+  const headers = sdp === null ? kept : withHeader({ headers: kept }, 'Content-Type', 'application/sdp').headers
   const common = { headers, body: Buffer.from(body ?? '') }
   const made: SipMessage =
     message.kind === 'request'
@@ -81,10 +85,9 @@ function anonymousUri(text: string, { address, user }: Aliases): string {
 }
 
 /** Keys become others: they may be somebody's secret. Null: another kind of body, which goes. */
-function anonymousBody(message: SipMessage, aliases: Aliases): string | null {
+function anonymousKeys(message: SipMessage): string | null {
   const type = (headerOf(message, 'Content-Type') ?? '').toLowerCase()
   const text = new TextDecoder().decode(message.body)
-  if (type.startsWith('application/sdp')) return anonymousSdp(text, aliases)
   if (type.startsWith('application/dtmf-relay')) return text.replace(/(Signal\s*=\s*)\S+/i, '$11')
   return type.startsWith('application/dtmf') ? '1' : null
 }

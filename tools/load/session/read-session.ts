@@ -2,6 +2,7 @@
 import { open } from 'node:fs/promises'
 import type { z } from 'zod'
 import { issuesOf } from '../../../model/issues.ts'
+import { parseMessage } from '../../../sip/server/message/parse-message.ts'
 import { Cannot } from '../../cannot.ts'
 import {
   expectations,
@@ -29,7 +30,9 @@ export async function readSession(file: string): Promise<Session> {
     throw new WrongSession(`${file}: it cannot be read (${error.code ?? error.message})`)
   })
   try {
-    const { size } = await handle.stat()
+    const found = await handle.stat()
+    if (!found.isFile()) throw new WrongSession(`${file}: it is no file`)
+    const { size } = found
     if (size > maxSessionBytes) throw new WrongSession(`${file}: ${size} bytes, at most ${maxSessionBytes}`)
     return parseSession(file, await handle.readFile('utf8'))
   } finally {
@@ -74,7 +77,7 @@ function createParts(file: string, head: SessionHead) {
     switch (type) {
       case 'sip':
         if (head.kind !== 'sip') throw new WrongSession(`${place}: type: sip in a session of ${head.kind}`)
-        return void sip.push(checked(lineSchemas.sip, value, place))
+        return void sip.push(readable(checked(lineSchemas.sip, value, place), place))
       case 'signal':
         if (head.kind !== 'web') throw new WrongSession(`${place}: type: signal in a session of ${head.kind}`)
         return void signals.push(checked(lineSchemas.signal, value, place))
@@ -112,6 +115,12 @@ function createParts(file: string, head: SessionHead) {
       return { file, head, sip, signals, rtp, sounds, expected: joined(expected) }
     },
   }
+}
+
+/** What the caller says is said again. */
+function readable(line: SipLine, place: string): SipLine {
+  if (line.by === 'service' || parseMessage(Buffer.from(line.message)).kind === 'message') return line
+  throw new WrongSession(`${place}: message: it is no SIP message that can be read`)
 }
 
 const isInvite = ({ by, message }: SipLine): boolean => by === 'caller' && message.startsWith('INVITE ')

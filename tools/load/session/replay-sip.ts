@@ -1,9 +1,9 @@
 /**
  * Owns a recorded call by telephone that is made again. Its INVITE opens the call; further requests go at their distance from the answer, and not from the
- * beginning, because another service answers sooner or later. ACKs, answers and repetitions are ours.
+ * beginning, because another service answers sooner or later. ACKs, answers and repetitions are ours, and what came before the answer has no place.
  */
 import { randomBytes } from 'node:crypto'
-import { headerOf, valuesOf } from '../../../sip/server/message/header-fields.ts'
+import { headerOf, valuesOf, withHeader } from '../../../sip/server/message/header-fields.ts'
 import { tagOf } from '../../../sip/server/message/address.ts'
 import { cseqOf } from '../../../sip/server/message/numbered-fields.ts'
 import type { SipRequest, SipResponse } from '../../../sip/server/message/message.ts'
@@ -15,6 +15,7 @@ import type { AllowedHosts } from '../allowed-hosts.ts'
 import type { LoadLine } from '../load-line.ts'
 import { untilOrStopped } from '../run-load.ts'
 import { openSound } from '../sip-line.ts'
+import { describedSound, descriptionOf, type DescribedCodec } from './described-sound.ts'
 import { rewriteRequest, type NewCall } from './rewrite-sip.ts'
 import type { Session } from './session-format.ts'
 
@@ -33,141 +34,164 @@ type SipReplayDeps = {
   /** In place of the recorded numbers; null: as they were. */
   readonly called: string | null
   readonly calling: string | null
+  /** A further request was not taken, as it was then. */
+  refused(words: string): void
 }
 
 type Recorded = { readonly at: number; readonly request: SipRequest }
 
 /** Rejects when the call is refused. */
 export async function replaySip(deps: SipReplayDeps): Promise<ReplayedSip> {
-  const { session, exchange, allowed, called, calling } = deps
+  const { session, exchange, allowed, refused } = deps
   const requests = requestsOf(session)
-  const invite = requests.find(({ request }) => request.method === 'INVITE')
+  // A service that asked for a password, or another interval, had it sent again: the last one is that of the call.
+  const invite = requests.findLast(({ request }) => request.method === 'INVITE' && tagOf(request, 'To') === null)
   if (!invite) throw new Error(`${session.file}: its INVITE cannot be read`)
   const sound = await openSound(exchange.local().address)
-  const fresh = randomBytes(8).toString('hex')
-  let call: NewCall = {
-    target: exchange.target,
-    local: exchange.local(),
-    rtpPort: sound.port,
-    callId: `replay-${fresh}`,
-    fromTag: fresh,
-    toTag: null,
-    contact: null,
-    routes: [],
-    called,
-    calling,
-  }
+  const dialog = createDialog(deps, { rtpPort: sound.port, requests })
   const { promise: ended, resolve: end } = Promise.withResolvers<string>()
   let isOver = false
-  const unhear = exchange.hear(call.callId, (message) => {
+  const unhear = exchange.hear(dialog.callId, (message) => {
     if (message.kind !== 'request' || message.method !== 'BYE') return
     isOver = true
     end('the other side hung up')
   })
-  const send = async (request: SipRequest): Promise<SipResponse> => {
-    const branch = `z9hG4bK-${randomBytes(8).toString('hex')}`
-    return exchange.ask(
-      call.callId,
-      headerOf(request, 'CSeq') ?? '',
-      writeMessage(rewriteRequest(request, call, branch)),
-    )
-  }
-  const acknowledge = (request: SipRequest): void => {
-    const number = cseqOf(request)?.number ?? 1
-    const ack = ackOf(request, call, number)
-    exchange.acknowledged(call.callId, `${number} INVITE`, writeMessage(ack))
-  }
   let last = cseqOf(invite.request)?.number ?? 1
+  const hangUp = () => dialog.send(byeOf(invite.request, last + 1)).catch(() => undefined)
   const close = async (): Promise<void> => {
     unhear()
     await sound.close()
   }
+  let { payloadType } = session.head
   try {
-    const answer = await openCall(invite.request, { call, exchange })
-    call = {
-      ...call,
-      toTag: tagOf(answer, 'To'),
-      contact: contactOf(answer),
-      routes: valuesOf(answer, 'Record-Route').toReversed(),
-    }
-    acknowledge(invite.request)
+    const answer = await dialog.open(invite.request)
     const place = soundPlaceOf(answer, exchange.target.host)
-    if (!allowed.allows(place.address)) {
-      await send(byeOf(invite.request, last + 1)).catch(() => undefined)
-      allowed.check(place.address, 'the sound of the call')
-    }
+    const codec = codecIn(answer, { session, isChosen: descriptionOf(invite.request) !== null })
+    if (typeof codec === 'string' || !allowed.allows(place.address)) await hangUp()
+    allowed.check(place.address, 'the sound of the call')
+    if (typeof codec === 'string') throw new Error(codec)
+    payloadType = codec.payloadType
     sound.sendTo(place)
   } catch (error) {
     await close()
     throw error
   }
-  const anchor = answerAt(session) ?? invite.at
+  const anchor = takenAt(session, (_number, method) => method === 'INVITE') ?? invite.at
   let hasHungUp = false
   return {
     anchor,
     line: {
       callId: null,
-      audio: { payloadType: session.head.payloadType, clockRateHz: session.head.clockRateHz, codec: 'pcmu' },
+      audio: { payloadType, clockRateHz: session.head.clockRateHz, codec: 'pcmu' },
       onPacket: sound.onPacket,
       send: sound.send,
       ended,
       async hangUp() {
-        if (!isOver && !hasHungUp) await send(byeOf(invite.request, last + 1)).catch(() => undefined)
+        if (!isOver && !hasHungUp) await hangUp()
         hasHungUp = true
         await close()
       },
     },
     async act(over) {
       const began = performance.now()
-      for (const { at, request } of requests) {
-        if (request === invite.request || request.method === 'ACK' || request.method === 'CANCEL') continue
+      for (const { at, request } of requests.filter((one) => isLater(one, anchor))) {
         await untilOrStopped(began + (at - anchor) - performance.now(), over)
         if (over.aborted) return
         last = Math.max(last, cseqOf(request)?.number ?? 0)
         hasHungUp ||= request.method === 'BYE'
-        const answer = await send(request)
-        if (request.method === 'INVITE' && answer.status < 300) acknowledge(request)
+        const answer = await dialog.send(request)
+        if (answer.status >= 300 && wasTaken(session, request))
+          refused(`the ${request.method} within the call was refused: ${answer.status} ${answer.reason}`)
       }
     },
   }
 }
 
-/** The ACK of a refusal has the branch of its INVITE (RFC 3261 §17.1.1.3). */
-async function openCall(
-  invite: SipRequest,
-  { call, exchange }: { readonly call: NewCall; readonly exchange: SipExchange },
-): Promise<SipResponse> {
-  const branch = `z9hG4bK-${randomBytes(8).toString('hex')}`
-  const sent = rewriteRequest(invite, call, branch)
-  const answer = await exchange.ask(call.callId, headerOf(invite, 'CSeq') ?? '', writeMessage(sent))
-  if (answer.status < 300) return answer
-  const refused = {
-    ...ackOf(invite, { ...call, toTag: tagOf(answer, 'To') }, cseqOf(invite)?.number ?? 1),
-    uri: sent.uri,
+type DialogParts = { readonly rtpPort: number; readonly requests: readonly Recorded[] }
+
+/** The call as it is made now. */
+function createDialog({ exchange, called, calling }: SipReplayDeps, { rtpPort, requests }: DialogParts) {
+  const fresh = randomBytes(8).toString('hex')
+  const callId = `replay-${fresh}`
+  const local = exchange.local()
+  const { target } = exchange
+  const ends = { callId, fromTag: fresh, toTag: null, contact: null, routes: [] }
+  let call: NewCall = { target, local, rtpPort, ...ends, called, calling }
+
+  function acknowledge(request: SipRequest): void {
+    const ack = answeringAck(request, requests)
+    const made = ack ? rewriteRequest(ack, call, newBranch()) : ackOf(request, call)
+    exchange.acknowledged(callId, headerOf(request, 'CSeq') ?? '', writeMessage(made))
   }
-  const via = { name: 'Via', value: headerOf(sent, 'Via') ?? '' }
-  exchange.send(
-    writeMessage({ ...refused, headers: refused.headers.map((field) => (field.name === 'Via' ? via : field)) }),
-  )
-  throw new Error(`the call was refused: ${answer.status} ${answer.reason}`)
+
+  /** The final answer; that to an INVITE has its ACK. */
+  async function send(request: SipRequest): Promise<SipResponse> {
+    const sent = rewriteRequest(request, call, newBranch())
+    const answer = await exchange.ask(callId, headerOf(request, 'CSeq') ?? '', writeMessage(sent))
+    if (request.method !== 'INVITE') return answer
+    const answered = { ...call, toTag: tagOf(answer, 'To') }
+    if (answer.status >= 300) {
+      exchange.send(writeMessage(refusalAck(request, sent, answered)))
+      return answer
+    }
+    // The first one begins the dialog.
+    if (call.toTag === null) call = { ...answered, contact: contactOf(answer), routes: routesOf(answer) }
+    acknowledge(request)
+    return answer
+  }
+  return {
+    callId,
+    send,
+    /** Rejects when the call is refused. */
+    async open(invite: SipRequest): Promise<SipResponse> {
+      const answer = await send(invite)
+      if (answer.status < 300) return answer
+      throw new Error(`the call was refused: ${answer.status} ${answer.reason}`)
+    },
+  }
 }
 
-function ackOf(invite: SipRequest, call: NewCall, number: number): SipRequest {
-  const branch = `z9hG4bK-${randomBytes(8).toString('hex')}`
-  const rewritten = rewriteRequest({ ...withoutBody(invite), method: 'ACK' }, call, branch)
-  return {
-    ...rewritten,
-    headers: rewritten.headers.map((field) => (field.name === 'CSeq' ? { ...field, value: `${number} ACK` } : field)),
-  }
+/** In the order of a caller. RFC 3261 §12.1.2. */
+const routesOf = (answer: SipResponse): string[] => valuesOf(answer, 'Record-Route').toReversed()
+
+const newBranch = (): string => `z9hG4bK-${randomBytes(8).toString('hex')}`
+
+/** Behind the answer, and to be sent by us. */
+const isLater = ({ at, request }: Recorded, anchor: number): boolean =>
+  at >= anchor && tagOf(request, 'To') !== null && request.method !== 'ACK' && request.method !== 'CANCEL'
+
+/** A string says why not. `isChosen`: by the service, and not by the caller in its ACK. */
+function codecIn(
+  answer: SipResponse,
+  { session: { head }, isChosen }: { readonly session: Session; readonly isChosen: boolean },
+): DescribedCodec | string {
+  const offered = describedSound(answer)?.codecs ?? []
+  const found = offered.find(({ codec }) => codec === head.codec)
+  if (found && (!isChosen || found === offered[0])) return found
+  return `the service chose ${offered[0]?.name ?? 'no sound'}, and ${head.codec} was recorded`
+}
+
+/** Of an INVITE without an offer the ACK has the answer. RFC 3261 §13.2.1. */
+function answeringAck(invite: SipRequest, requests: readonly Recorded[]): SipRequest | null {
+  if (descriptionOf(invite) !== null) return null
+  const number = cseqOf(invite)?.number
+  const found = requests.find(({ request }) => request.method === 'ACK' && cseqOf(request)?.number === number)
+  return found && descriptionOf(found.request) !== null ? found.request : null
+}
+
+/** It has the branch of its INVITE, and goes where that went. RFC 3261 §17.1.1.3. */
+function refusalAck(invite: SipRequest, sent: SipRequest, call: NewCall): SipRequest {
+  const ack = ackOf(invite, call)
+  return withHeader({ ...ack, uri: sent.uri }, 'Via', headerOf(sent, 'Via') ?? '')
+}
+
+function ackOf(invite: SipRequest, call: NewCall): SipRequest {
+  const rewritten = rewriteRequest({ ...withoutBody(invite), method: 'ACK' }, call, newBranch())
+  return withHeader(rewritten, 'CSeq', `${cseqOf(invite)?.number ?? 1} ACK`)
 }
 
 function byeOf(invite: SipRequest, number: number): SipRequest {
-  const bare = withoutBody(invite)
-  return {
-    ...bare,
-    method: 'BYE',
-    headers: bare.headers.map((field) => (field.name === 'CSeq' ? { ...field, value: `${number} BYE` } : field)),
-  }
+  return withHeader({ ...withoutBody(invite), method: 'BYE' }, 'CSeq', `${number} BYE`)
 }
 
 const kept = ['Via', 'Max-Forwards', 'From', 'To', 'Call-ID', 'CSeq', 'Contact', 'User-Agent']
@@ -190,12 +214,19 @@ function requestsOf({ sip }: Session): Recorded[] {
   })
 }
 
-/** Null: it was never answered. */
-const answerAt = ({ sip }: Session): number | null =>
-  sip.find(
-    ({ by, message }) =>
-      by === 'service' && /^SIP\/2\.0 2\d\d /.test(message) && /^CSeq:\s*\d+\s+INVITE\s*$/im.test(message),
-  )?.at ?? null
+/** When the service of then took it; null: it never did. */
+function takenAt({ sip }: Session, isAsked: (number: string, method: string) => boolean): number | null {
+  const taken = sip.find(({ by, message }) => {
+    const [, number = '', method = ''] = /^CSeq\s*:\s*(\d+)\s+(\S+)/im.exec(message) ?? []
+    return by === 'service' && /^SIP\/2\.0 2\d\d /.test(message) && isAsked(number, method)
+  })
+  return taken?.at ?? null
+}
+
+const wasTaken = (session: Session, request: SipRequest): boolean => {
+  const cseq = cseqOf(request)
+  return takenAt(session, (number, method) => Number(number) === cseq?.number && method === cseq.method) !== null
+}
 
 const contactOf = (answer: SipResponse): string | null =>
   /<([^>]*)>/.exec(headerOf(answer, 'Contact') ?? '')?.[1] ?? headerOf(answer, 'Contact')

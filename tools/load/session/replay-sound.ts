@@ -46,7 +46,8 @@ type Playing = { readonly tally: LoadTally; readonly over: AbortSignal; readonly
 export async function playSound(line: LoadLine, session: Session, { tally, over, anchor }: Playing): Promise<void> {
   const began = now()
   for (const { at, by, seq, ts, pt, marker, ref } of session.rtp) {
-    if (by !== 'caller' || ref === undefined) continue
+    // What went with the ringing would come all at once now.
+    if (by !== 'caller' || ref === undefined || at < anchor) continue
     const wait = began + (at - anchor) - now()
     if (wait > 0) await untilOrStopped(wait, over)
     if (over.aborted) return

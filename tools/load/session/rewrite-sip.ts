@@ -3,12 +3,13 @@
  * else it said stays as it stood.
  */
 import { addressOf, readAddress } from '../../../sip/server/message/address.ts'
-import { headerOf, withHeader } from '../../../sip/server/message/header-fields.ts'
+import { hasTag, headerOf, valuesOf, withHeader } from '../../../sip/server/message/header-fields.ts'
 import { hostPortText, hostText, writeParams } from '../../../sip/server/message/header-text.ts'
 import type { SipRequest } from '../../../sip/server/message/message.ts'
 import { readSipUri } from '../../../sip/server/message/uri.ts'
 import { familyOf } from '../../../net/addresses.ts'
 import type { SipTarget } from '../../callers/sip-socket.ts'
+import { descriptionOf } from './described-sound.ts'
 
 /** The call that is made now. */
 export type NewCall = {
@@ -61,9 +62,18 @@ export function rewriteRequest(recorded: SipRequest, call: NewCall, branch: stri
   if (headerOf(message, 'Contact') !== null)
     message = withHeader(message, 'Contact', `<sip:${calling}@${own}${transport}>`)
   if (isInDialog && call.routes.length > 0) message = withHeader(message, 'Route', ...call.routes)
-  if (!isSdp(recorded)) return message
-  const sdp = rewriteSdp(new TextDecoder().decode(recorded.body), { ...local, port: call.rtpPort })
-  return { ...message, body: Buffer.from(sdp) }
+  for (const name of ['Require', 'Supported'] as const) message = withoutReliability(message, name)
+  const recordedSdp = descriptionOf(recorded)
+  if (recordedSdp === null) return message
+  const sdp = rewriteSdp(recordedSdp, { ...local, port: call.rtpPort })
+  return { ...withHeader(message, 'Content-Type', 'application/sdp'), body: Buffer.from(sdp) }
+}
+
+/** Nothing that is provisional is acknowledged here. RFC 3262. */
+function withoutReliability(message: SipRequest, name: 'Require' | 'Supported'): SipRequest {
+  if (!hasTag(message, name, '100rel')) return message
+  const others = valuesOf(message, name).filter((tag) => tag.toLowerCase() !== '100rel')
+  return others.length === 0 ? withHeader(message, name) : withHeader(message, name, others.join(', '))
 }
 
 const userOf = (message: SipRequest, name: 'From' | 'To'): string | null =>
@@ -81,9 +91,6 @@ function withOwnHost(message: SipRequest, name: string, own: string): SipRequest
   return withHeader(message, name, `<sip:${user}@${own}>${writeParams(address.params)}`)
 }
 
-export const isSdp = (message: SipRequest): boolean =>
-  (headerOf(message, 'Content-Type') ?? '').toLowerCase().startsWith('application/sdp')
-
 /** Ways and keys of the recorded end. Sound goes as plain RTP: what was encrypted cannot be recorded. */
 const ofOldEnd =
   /^a=(?:candidate|ice-|fingerprint|setup|crypto|ssrc|rtcp:|remote-candidates|end-of-candidates|identity)/
@@ -92,15 +99,18 @@ const ofOldEnd =
 export function rewriteSdp(text: string, own: { readonly address: string; readonly port: number }): string {
   const family = familyOf(own.address)
   let sections = 0
-  const lines = text.split(/\r?\n/).flatMap((line) => {
-    if (ofOldEnd.test(line)) return []
-    if (line.startsWith('o=')) return [line.replace(/IN IP[46] \S+$/, `IN IP${family} ${own.address}`)]
-    if (line.startsWith('c=')) return [`c=IN IP${family} ${own.address}`]
-    if (!line.startsWith('m=')) return [line]
-    const [, kind, protocol = '', rest = ''] = /^m=(\w+) \d+(?:\/\d+)? (\S+)(.*)$/.exec(line) ?? []
-    const isSound = kind === 'audio' && sections++ === 0
-    const plain = protocol.replace(/^(?:UDP\/TLS\/)?RTP\/SAVPF?$/, 'RTP/AVP')
-    return [`m=${kind} ${isSound ? own.port : 0} ${plain}${rest}`]
-  })
-  return lines.join('\r\n')
+  const lines = text
+    .trimEnd()
+    .split(/\r?\n/)
+    .flatMap((line) => {
+      if (ofOldEnd.test(line)) return []
+      if (line.startsWith('o=')) return [line.replace(/IN IP[46] \S+$/, `IN IP${family} ${own.address}`)]
+      if (line.startsWith('c=')) return [`c=IN IP${family} ${own.address}`]
+      if (!line.startsWith('m=')) return [line]
+      const [, kind, protocol = '', rest = ''] = /^m=(\w+) \d+(?:\/\d+)? (\S+)(.*)$/.exec(line) ?? []
+      const isSound = kind === 'audio' && sections++ === 0
+      const plain = protocol.replace(/^(?:UDP\/TLS\/)?RTP\/SAVPF?$/, 'RTP/AVP')
+      return [`m=${kind} ${isSound ? own.port : 0} ${plain}${rest}`]
+    })
+  return `${lines.join('\r\n')}\r\n`
 }

@@ -82,11 +82,14 @@ async function perform(
     if (isEnded) tally.count('endedByService')
   } finally {
     over.abort()
-    await Promise.allSettled([plays, acts])
+    const results = await Promise.allSettled([plays, acts])
+    for (const result of results) if (result.status === 'rejected') tally.error(wordsOf(result.reason))
   }
   const after = heard.audioAfter()
   if (after !== null) tally.value('firstAudio', answeredAfter + after)
 }
+
+const wordsOf = (reason: unknown): string => (reason instanceof Error ? reason.message : String(reason))
 
 const lastAt = ({ sip, signals, rtp }: Session): number =>
   [sip, signals, rtp].reduce((last, lines) => Math.max(last, lines.at(-1)?.at ?? 0), 0)
@@ -98,11 +101,12 @@ const callingOf = (session: Session, index: number): string | null =>
     : null
 
 function make(parts: Parts, session: Session, calling: string | null): Promise<Made> {
-  const { job, exchange, allowed } = parts
+  const { job, exchange, allowed, tally } = parts
   if (session.head.kind === 'web') return makeWeb(parts, session)
   if (!exchange || !job.sip)
     return Promise.reject(new Error(`${session.file}: nobody said where calls by telephone go: --sip`))
-  return replaySip({ session, exchange, allowed, called: job.sip.called, calling })
+  const refused = (words: string): void => tally.error(words)
+  return replaySip({ session, exchange, allowed, called: job.sip.called, calling, refused })
 }
 
 async function makeWeb({ job, allowed }: Parts, session: Session): Promise<Made> {
