@@ -185,9 +185,8 @@ export function createCall(options) {
     sound.listenTo('you', microphone)
     if (options.speakerId !== undefined)
       await sound.setSpeaker(options.speakerId).catch((error) => trouble({ ...troubleOfThrown(error), isFatal: false }))
-    const { session } = options
-    const got = typeof session === 'function' ? await session().catch(refusedSession) : session
-    if (!isOver) await connect(got)
+    const session = await sessionOf(options.session)
+    if (!isOver) await connect(session)
   }
 
   tell('connecting')
@@ -222,11 +221,23 @@ export function createCall(options) {
   }
 }
 
-/** What a session could not be got for is said in the integrator's own words. @param {unknown} error @returns {never} */
-function refusedSession(error) {
-  const refused = callError('session_failed', error)
-  if (error instanceof Error && error.message) refused.message = error.message
-  throw refused
+/**
+ * What it could not be got for is said in the integrator's own words, or in those of the service where its refusal was passed on.
+ * @param {CallOptions['session']} session
+ */
+async function sessionOf(session) {
+  const asked = async () => (typeof session === 'function' ? session() : session)
+  /** @type {any} */
+  const got = await asked().catch((error) => refused(error, error instanceof Error && error.message))
+  if (typeof got?.signalingUrl !== 'string' || typeof got.token !== 'string') refused(got, got?.details)
+  return /** @type {WebCallSession} */ (got)
+}
+
+/** @param {unknown} cause @param {unknown} words @returns {never} */
+function refused(cause, words) {
+  const error = callError('session_failed', cause)
+  if (typeof words === 'string' && words !== '') error.message = words
+  throw error
 }
 
 /** @param {CallOptions['session']} session */

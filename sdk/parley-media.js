@@ -5,7 +5,7 @@ import { createPath } from './parley-path.js'
 /**
  * @param {{
  *   iceServers: RTCIceServer[],
- *   send: (message: object) => void,
+ *   send: (message: { type: string, [field: string]: unknown }) => void,
  *   microphone: () => Promise<MediaStream | null>,
  *   played: (stream: MediaStream) => void,
  *   lost: () => void,

@@ -9,8 +9,8 @@ const resumeWindow = 30_000
 const firstRetry = 250
 const slowestRetry = 4000
 const pingInterval = 20_000
-/** After a ping that nothing answers for so long the socket is dead, whatever it looks like. */
-const pongWithin = 5000
+/** A ping, or a socket that is opened to come back, that nothing answers for so long is dead, whatever it looks like. */
+const answeredWithin = 5000
 const repeated = ['status', 'transcript', 'interrupted', 'error']
 
 /**
@@ -40,6 +40,8 @@ export function createSignaling({ session }, handlers) {
     opening.onmessage = ({ data }) => receive(JSON.parse(data))
     opening.onclose = () => opening === socket && dropped()
     socket = opening
+    // A browser may wait for minutes, and another try may get through meanwhile.
+    if (resumeToken !== null) timer = setTimeout(giveUp, answeredWithin)
   }
 
   /** @param {any} message */
@@ -52,10 +54,10 @@ export function createSignaling({ session }, handlers) {
 
   /** @param {{ resumeToken: string, newOffer?: boolean }} ready */
   function welcome({ resumeToken: token, newOffer = false }) {
+    clearTimeout(timer)
     resumeToken = token
     // What was said of the sound that is gone is of no use to whoever has the call now.
-    const isStale = (/** @type {string} */ text) => /^\{"type":"(offer|candidate)"/.test(text)
-    if (newOffer) waiting.splice(0, waiting.length, ...waiting.filter((text) => !isStale(text)))
+    if (newOffer) forgetOffers()
     isReady = true
     retry = firstRetry
     for (const text of waiting.splice(0)) socket?.send(text)
@@ -70,9 +72,15 @@ export function createSignaling({ session }, handlers) {
     dropped()
   }
 
+  function forgetOffers() {
+    const isOfOffer = (/** @type {string} */ text) => /^\{"type":"(offer|candidate)"/.test(text)
+    waiting.splice(0, waiting.length, ...waiting.filter((text) => !isOfOffer(text)))
+  }
+
   function dropped() {
     isReady = false
     pulse.felt()
+    clearTimeout(timer)
     if (isClosed) return
     if (lostAt === 0) handlers.lost()
     lostAt ||= performance.now()
@@ -82,11 +90,13 @@ export function createSignaling({ session }, handlers) {
     retry = Math.min(retry * 2, slowestRetry)
   }
 
-  /** @param {object} message */
+  /** @param {{ type: string, [field: string]: unknown }} message */
   function send(message) {
     const text = JSON.stringify(message)
-    if (isReady) socket?.send(text)
-    else if (waiting.length < 100) waiting.push(text)
+    if (isReady) return socket?.send(text)
+    // The answer to an earlier one would be taken for that to this one.
+    if (message.type === 'offer') forgetOffers()
+    if (waiting.length < 100) waiting.push(text)
   }
 
   function close() {
@@ -119,7 +129,7 @@ function createPulse(ping, dead) {
   const beating = setInterval(() => {
     if (ping() === false) return
     felt()
-    deadline = setTimeout(dead, pongWithin)
+    deadline = setTimeout(dead, answeredWithin)
   }, pingInterval)
   return {
     felt,

@@ -1,9 +1,18 @@
-/** What the browser SDK concludes by itself, without a browser: what the agent does, how good the sound is, in which order lines stand. And its package. */
+/**
+ * What the browser SDK concludes by itself, without a browser: what the agent does, how good the sound is, in which order lines stand, how a socket is
+ * come back to. And its package.
+ */
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import path from 'node:path'
+import type { Duplex } from 'node:stream'
 import { promisify } from 'node:util'
-import { test } from 'tap'
+import { test, type Test } from 'tap'
+import { WebSocketServer, type WebSocket } from 'ws'
+import { until } from '../scenes/in-time.ts'
 import type { AgentState, Level, QualityRating, TranscriptLine } from '../../sdk/types/parley-client.d.ts'
 
 const folder = path.resolve(import.meta.dirname, '../../sdk')
@@ -23,6 +32,13 @@ type QualityPart = {
   }): QualityRating
 }
 type EventsPart = { withLine(lines: readonly TranscriptLine[], line: TranscriptLine): readonly TranscriptLine[] }
+
+type SignalingPart = {
+  createSignaling(
+    options: { session: { signalingUrl: string; token: string } },
+    handlers: { message(): void; lost(): void; back(): void; gaveUp(): void },
+  ): { open(): void; send(message: object): void; close(): void }
+}
 
 const line = (role: 'user' | 'agent', turnIndex: number, text: string, isFinal = true): TranscriptLine => ({
   role,
@@ -87,6 +103,67 @@ test('a later text takes the place of an earlier one of its turn, and turns stan
   )
   const many = Array.from({ length: 600 }, (_, index) => line('user', index, `${index}`))
   t.equal(many.reduce(withLine, [] as readonly TranscriptLine[]).length, 500, 'a long talk fills no memory')
+})
+
+/** A service that lets clients in where `holds` does not have the upgrade wait for ever: each says `ready` and keeps what comes. */
+async function openService(t: Test, holds: (count: number) => boolean = () => false) {
+  const { createSignaling } = await part<SignalingPart>('parley-signaling.js')
+  const sockets = new WebSocketServer({ noServer: true })
+  const [joined, held]: [WebSocket[], Duplex[]] = [[], []]
+  const texts: string[] = []
+  const server = createServer().on('upgrade', (request, socket, rest) => {
+    if (holds(joined.length + held.length)) return void held.push(socket)
+    sockets.handleUpgrade(request, socket, rest, (open) => {
+      joined.push(open)
+      open.on('message', (text: Buffer) => void texts.push(text.toString()))
+      open.send(JSON.stringify({ type: 'ready', resumeToken: `resume-${joined.length}` }))
+    })
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const told: string[] = []
+  const tell = (what: string) => () => void told.push(what)
+  const signalingUrl = `ws://127.0.0.1:${(server.address() as AddressInfo).port}/v1/signaling`
+  const signaling = createSignaling(
+    { session: { signalingUrl, token: 'good' } },
+    { message: tell('message'), lost: tell('lost'), back: tell('back'), gaveUp: tell('gave up') },
+  )
+  t.teardown(() => {
+    signaling.close()
+    for (const socket of [...joined.map((open) => ({ destroy: () => open.terminate() })), ...held]) socket.destroy()
+    server.close()
+  })
+  signaling.open()
+  await until(() => told.includes('message'))
+  return { signaling, joined, texts, told }
+}
+
+test('of the offers that wait for a lost socket the last one is sent: each of them would be answered', async (t) => {
+  const { signaling, joined, texts, told } = await openService(t)
+  joined[0]?.terminate()
+  await until(() => told.includes('lost'))
+  const offer = (sdp: string) => signaling.send({ type: 'offer', sdp })
+  offer('first')
+  signaling.send({ type: 'candidate', candidate: { candidate: 'of the first' } })
+  signaling.send({ type: 'text', text: 'Hello?' })
+  offer('second')
+  signaling.send({ type: 'candidate', candidate: null })
+  await until(() => texts.length === 3)
+  t.same(
+    texts.map((text) => JSON.parse(text) as unknown),
+    [
+      { type: 'text', text: 'Hello?' },
+      { type: 'offer', sdp: 'second' },
+      { type: 'candidate', candidate: null },
+    ],
+  )
+})
+
+test('a socket that is opened to come back, and that nobody answers, does not keep the call from the next try', async (t) => {
+  const { joined, told } = await openService(t, (count) => count === 1)
+  joined[0]?.terminate()
+  await until(() => told.includes('back'))
+  t.equal(joined.length, 2)
+  t.same(told, ['message', 'lost', 'back', 'message'])
 })
 
 test('npm packs every module with its types, and nothing else', async (t) => {

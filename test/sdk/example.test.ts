@@ -53,5 +53,14 @@ test(
     await page.getByText('agent: Good morning.').waitFor()
     t.same(asked, ['vk_key', '{"workerId":"worker-1"}'])
     t.notMatch(await page.content(), /vk_key/)
+
+    const refusal = { statusCode: 400, type: 'WEB_CALL_CAPACITY_EXCEEDED', details: 'There is no room.' }
+    const told = await page.evaluate(`import('http://127.0.0.1:${stage.port}/parley-client.js').then(({ createCall }) =>
+      new Promise((resolve) => createCall({ session: async () => (${JSON.stringify(refusal)}) }).on('error', resolve)))`)
+    t.match(
+      told,
+      { code: 'session_failed', sentence: refusal.details, isFatal: true },
+      'a refusal that was passed on is told in its own words',
+    )
   },
 )
