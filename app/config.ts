@@ -73,14 +73,17 @@ export function readConfig(environment: Environment) {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** `<name>_FILE` names a file that has the value, as secrets of compose and Kubernetes come: what an environment shows to everybody is not in it. */
+/**
+ * `<name>_FILE` names a file that has the value, as secrets of compose and Kubernetes come: what an environment shows to everybody is not in it. Undefined:
+ * it is not set, or empty, as compose hands on what it has no value for; of a number that would be 0.
+ */
 function valueOf(name: string, environment: Environment): string | undefined {
-  const [value, file] = [environment[name], environment[`${name}_FILE`]]
-  if (file === undefined || file === '') return value
-  if (value !== undefined && value !== '')
+  const [value, file] = [name, `${name}_FILE`].map((key) => environment[key]?.trim() || undefined)
+  if (file === undefined) return value
+  if (value !== undefined)
     throw new WrongSettings(`${name} and ${name}_FILE: set one of them, they are the same setting`)
   try {
-    return readFileSync(file, 'utf8').trim()
+    return readFileSync(file, 'utf8').trim() || undefined
   } catch (error) {
     throw new WrongSettings(`${name}_FILE: the file ${file} cannot be read`, { cause: error })
   }

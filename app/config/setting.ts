@@ -8,8 +8,7 @@ import { isAllowEntry } from '../../net/allow-list.ts'
 
 export const text = z.string().trim()
 const portRule = 'must be a whole number from 0 to 65535'
-const empty = z.literal('').transform(() => null)
-export const optional = <Schema extends z.ZodType>(schema: Schema) => z.union([empty, schema]).default(null)
+export const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullable().default(null)
 
 export const Port = text
   .regex(/^\d{1,5}$/, portRule)

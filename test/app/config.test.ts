@@ -222,6 +222,9 @@ test('an empty value is no value', async (t) => {
     appSecret: null,
     publicUrl: null,
   })
+  const none = Object.fromEntries(settingNames.map((name) => [name, '']))
+  t.same(readConfig(none), readConfig({}), 'and a number is not 0 by it, which would be no bans and no limits')
+  t.match(readConfig({ BAN_AFTER: ' ', SHUTDOWN_GRACE_SECONDS: '0' }), { bans: { banAfter: 10 }, shutdownGrace: 0 })
 })
 
 test('the bus has one address, or those of a cluster with commas between', async (t) => {
