@@ -2,6 +2,7 @@
 import { test } from 'tap'
 import { judgeCall } from '../../tools/simulate/judge-call.ts'
 import { measuresOf, speechOf } from '../../tools/simulate/measures.ts'
+import { fits } from '../../tools/simulate/pattern.ts'
 import { parseScenario, readScenarios, WrongScenario } from '../../tools/simulate/read-scenario.ts'
 import type { CallFacts } from '../../tools/simulate/run-call.ts'
 import type { Mark, SpeechKind } from '../../tools/simulate/caller-leg.ts'
@@ -62,6 +63,15 @@ test('what is no YAML, of a later version, or made huge by aliases is refused', 
     faultsOf('simulation: 1\nname: a\nline: web\ndirection: called\nturns: [{ say: hi }]'),
     /a\.yaml:4: direction: /,
   )
+  t.end()
+})
+
+test('words are looked for whatever their case, their marks and the way their apostrophes are written', (t) => {
+  t.ok(fits("I'm sorry", 'Well, I’m SORRY.'), 'as hosted models write it')
+  t.ok(fits('I’m sorry', "I'm sorry"))
+  t.ok(fits('a table', 'You said ‘a table’?'))
+  t.ok(fits("'café'", 'The cafe\u0301.'))
+  t.notOk(fits('able', 'a table'), 'whole words')
   t.end()
 })
 

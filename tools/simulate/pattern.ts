@@ -20,9 +20,11 @@ export function patternOf(text: string): Pattern | null {
 /** Of a scenario that was read: there is one. */
 export const fits = (pattern: string, text: string): boolean => patternOf(pattern)?.fits(text) ?? false
 
-/** Lower-case words with single spaces between them. */
+/** Lower-case words with single spaces between them. An apostrophe within a word is one, whichever way it is written; around it it is a mark. */
 export const plain = (text: string): string =>
   text
+    .normalize('NFC')
     .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N}']+/gu, ' ')
-    .trim()
+    .replaceAll('’', "'")
+    .match(/[\p{L}\p{M}\p{N}]+(?:'[\p{L}\p{M}\p{N}]+)*/gu)
+    ?.join(' ') ?? ''
