@@ -115,6 +115,18 @@ test('on a folder without a database, or one of somebody else, it says so in a s
   t.same([...(await inside`select tablename from pg_tables where schemaname = 'public'`)], [], 'it is as it was')
 })
 
+test('a key that is damaged is told in a sentence', async (t) => {
+  const { sql, server } = await openTestDatabase(t)
+  const { accountId } = await createTenant(sql)
+  const network = await openNetwork(t, server)
+  const folder = await createFolder(t)
+  await writeFile(path.join(folder, 'app.key'), 'no key')
+  const admin = createAdmin(folder, { DATA_DIR: folder, DATABASE_URL: network.server.url })
+  const { code, out, err } = await admin(['trunk', 'list', accountId])
+  t.match({ code, out }, { code: 1, out: '' })
+  t.match(err, /^DATA_DIR: .*app\.key holds no key; restore it[^\n]*$/)
+})
+
 test('without a command, or with one that is none, all of them are listed', async (t) => {
   const admin = createInnerAdmin(noDatabase)
   const bare = await admin([])

@@ -13,7 +13,7 @@ import { explanationOf, runCommand } from './run-command.ts'
 import { readConfig, readEnvironment, type Config } from '../../app/config.ts'
 import { WrongSettings } from '../../app/config/setting.ts'
 import { systemClock } from '../../app/clock.ts'
-import { atDatabase } from '../../app/failing-places.ts'
+import { atDatabase, inDataFolder } from '../../app/failing-places.ts'
 import { openRecordingsToRead } from '../../app/recordings.ts'
 import { withoutSecrets } from '../../app/told-failure.ts'
 import { createLog } from '../../app/log.ts'
@@ -44,7 +44,7 @@ function urlOf({ publicUrl, tls, host, port }: Config): string {
 /** A key that is made here would open nothing of the service's, nor the service what it seals. */
 async function existingKeys(config: Config): ReturnType<typeof loadAppKeys> {
   const isThere = config.appSecret !== null || existsSync(path.join(config.dataDir, 'app.key'))
-  if (isThere) return loadAppKeys(config)
+  if (isThere) return inDataFolder(config, () => loadAppKeys(config))
   throw new WrongSettings(
     `DATA_DIR: ${config.dataDir} has no key; set it, or APP_SECRET, as it is set for the service.`,
   )
