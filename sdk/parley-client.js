@@ -124,7 +124,9 @@ export function createCall(options) {
   }
 
   function back() {
-    tell(media?.isConnected() ? 'connected' : 'connecting')
+    if (media?.isConnected()) return tell('connected')
+    // Of a call that was connected the sound is sought on.
+    if (state().connectedAt === null) tell('connecting')
   }
 
   /** Sound may go on without signaling; without sound there is nothing left. */
