@@ -4,6 +4,7 @@ import { tagOf } from '../../../sip/server/message/address.ts'
 import type { SipMessage } from '../../../sip/server/message/message.ts'
 import { parseMessage } from '../../../sip/server/message/parse-message.ts'
 import { readRtp, isRtcp } from '../../../media/rtp/rtp-wire.ts'
+import type { RtpPacket } from '../../../model/rtp-transport.ts'
 import { describedSound, descriptionOf, type DescribedSound } from '../session/described-sound.ts'
 import type { SessionHead } from '../session/session-format.ts'
 import { sessionText, type RecordedLine } from '../session/write-session.ts'
@@ -51,7 +52,8 @@ export function sessionsOfPcap(file: Buffer): CapturedCall[] {
     } else if (looksLikeSip(segment.payload)) take(calls, segment, segment.payload)
     else if (segment.payload.length >= 12) sound.push(segment)
   }
-  return [...calls.values()].map((call) => captured(call, sound))
+  const soundTo = Map.groupBy(sound, ({ to }) => to)
+  return [...calls.values()].map((call) => captured(call, soundTo))
 }
 
 const looksLikeSip = (payload: Buffer): boolean =>
@@ -71,30 +73,25 @@ function take(calls: Map<string, Call>, { at, from, to, protocol }: Segment, byt
     call.messages.push({ at, from, to, text: bytes.toString('utf8'), message })
 }
 
-function captured({ callId, protocol, caller, messages }: Call, sound: readonly Segment[]): CapturedCall {
+function captured(
+  { callId, protocol, caller, messages }: Call,
+  soundTo: ReadonlyMap<string, readonly Segment[]>,
+): CapturedCall {
   const began = messages[0]?.at ?? 0
   const ends = (messages.at(-1)?.at ?? 0) + trailing
   const described = { caller: describedBy(messages, true, caller), service: describedBy(messages, false, caller) }
-  const places = { caller: placesOf(described.caller), service: placesOf(described.service) }
-  const lines: RecordedLine[] = messages.map(({ at, from, text }) => ({
-    type: 'sip',
-    at: at - began,
-    by: from === caller ? 'caller' : 'service',
-    message: text,
-  }))
-  const packets = { caller: 0, service: 0 }
-  const seen = new Set<string>()
-  for (const { at, to, payload } of sound) {
-    if (at < began || at > ends || isRtcp(payload)) continue
-    const by = byOf(to, places)
-    const packet = by && readRtp(payload)
-    // A capture of all interfaces has a packet once for each that it passed.
-    const key = packet && `${by} ${packet.sequenceNumber} ${packet.timestamp}`
-    if (!by || !packet || !key || seen.has(key)) continue
-    seen.add(key)
-    packets[by]++
-    lines.push({ type: 'packet', at: at - began, by, packet })
+  const sound = {
+    caller: packetsTo(described.service, soundTo, { began, ends }),
+    service: packetsTo(described.caller, soundTo, { began, ends }),
   }
+  const lines: RecordedLine[] = [
+    ...messages.map(({ at, from, text }): RecordedLine => {
+      const by = from === caller ? 'caller' : 'service'
+      return { type: 'sip', at: at - began, by, message: text }
+    }),
+    ...sound.caller.map(({ at, packet }): RecordedLine => ({ type: 'packet', at: at - began, by: 'caller', packet })),
+    ...sound.service.map(({ at, packet }): RecordedLine => ({ type: 'packet', at: at - began, by: 'service', packet })),
+  ]
   // Without an offer in the INVITE the service offers, and the caller chooses.
   const chosen = messages[0] && descriptionOf(messages[0].message) ? described.service[0] : described.caller[0]
   const head: SessionHead = {
@@ -105,6 +102,7 @@ function captured({ callId, protocol, caller, messages }: Call, sound: readonly 
     transport: protocol,
     recordedAt: new Date(began).toISOString(),
   }
+  const packets = { caller: sound.caller.length, service: sound.service.length }
   return { callId, text: sessionText(head, lines), packets, unusable: unusableOf(chosen) }
 }
 
@@ -113,12 +111,23 @@ const describedBy = (messages: readonly Seen[], isOfCaller: boolean, caller: str
     .filter(({ from }) => (from === caller) === isOfCaller)
     .flatMap(({ message }) => describedSound(message) ?? [])
 
-const placesOf = (described: readonly DescribedSound[]): ReadonlySet<string> =>
-  new Set(described.map(({ place }) => place))
+type Heard = { readonly at: number; readonly packet: RtpPacket }
+type Lasting = { readonly began: number; readonly ends: number }
 
-function byOf(to: string, places: Readonly<Record<'caller' | 'service', ReadonlySet<string>>>) {
-  if (places.service.has(to)) return 'caller'
-  return places.caller.has(to) ? 'service' : null
+/** Each once: a capture of all interfaces has a packet for each that it passed. */
+function packetsTo(
+  described: readonly DescribedSound[],
+  soundTo: ReadonlyMap<string, readonly Segment[]>,
+  { began, ends }: Lasting,
+): Heard[] {
+  const packets = new Map<string, Heard>()
+  for (const place of new Set(described.map((one) => one.place)))
+    for (const { at, payload } of soundTo.get(place) ?? []) {
+      const packet = at < began || at > ends || isRtcp(payload) ? null : readRtp(payload)
+      const key = packet && `${packet.sequenceNumber} ${packet.timestamp}`
+      if (packet && key && !packets.has(key)) packets.set(key, { at, packet })
+    }
+  return [...packets.values()]
 }
 
 function headOf(sound: DescribedSound | undefined) {
