@@ -4,7 +4,8 @@ import { judgeCall } from '../../tools/simulate/judge-call.ts'
 import { measuresOf, speechOf } from '../../tools/simulate/measures.ts'
 import { fits } from '../../tools/simulate/pattern.ts'
 import { parseScenario, readScenarios, WrongScenario } from '../../tools/simulate/read-scenario.ts'
-import type { CallFacts } from '../../tools/simulate/run-call.ts'
+import { takeNumber, type CallFacts } from '../../tools/simulate/run-call.ts'
+import { createRandom } from '../../tools/chaos/random.ts'
 import type { Mark, SpeechKind } from '../../tools/simulate/caller-leg.ts'
 import { stretched, resized } from '../../tools/simulate/stretch.ts'
 
@@ -72,6 +73,15 @@ test('words are looked for whatever their case, their marks and the way their ap
   t.ok(fits('a table', 'You said ‘a table’?'))
   t.ok(fits("'café'", 'The cafe\u0301.'))
   t.notOk(fits('able', 'a table'), 'whole words')
+  t.end()
+})
+
+test('telephones that call at the same time show different numbers, and a seed the same one when nobody has it', (t) => {
+  const shown = new Set<string>()
+  const numbers = Array.from({ length: 76 }, () => takeNumber(shown, createRandom(1)))
+  t.equal(shown.size, 76)
+  t.equal(takeNumber(new Set(), createRandom(1)), numbers[0])
+  t.match(numbers[0], /^\+120255501\d\d$/)
   t.end()
 })
 

@@ -51,6 +51,7 @@ export async function openStage(wish: StageWish, closing: AsyncDisposableStack):
     chat: wish.chat ?? null,
     opus: createOpusLibrary(),
     ticker,
+    shown: new Set(),
     signal: wish.signal,
   }
 }

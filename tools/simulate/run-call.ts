@@ -33,6 +33,8 @@ export type Stage = {
   readonly chat: ChatEndpoint | null
   readonly opus: OpusLibrary
   readonly ticker: Ticker
+  /** Numbers of callers whose calls are not over: a call is found by its number. */
+  readonly shown: Set<string>
   /** Aborted: calls are hung up. */
   readonly signal: AbortSignal
 }
@@ -56,13 +58,17 @@ export type CallFacts = {
 const longestCall = 10 * 60_000
 const settledWithin = 30_000
 const lookEvery = 300
+/** From +12025550100 on; behind them are numbers of the demo. */
+const exampleNumbers = 76
 
 /** Rejects when there was no call at all. */
 export async function runCall(stage: Stage, read: ReadScenario, seed: number): Promise<CallFacts> {
   const { scenario } = read
   const random = createRandom(seed)
-  const line = await getLine(stage, read, random)
   await using closing = new AsyncDisposableStack()
+  const number = scenario.line === 'web' ? null : (scenario.caller.number ?? takeNumber(stage.shown, random))
+  if (number !== null) closing.defer(() => void stage.shown.delete(number))
+  const line = await getLine(stage, read, number)
   closing.defer(() => line.hangUp())
   const { babble } = scenario.surroundings
   const people = babble === undefined ? new Int16Array(0) : await stage.voices.people()
@@ -85,16 +91,27 @@ export async function runCall(stage: Stage, read: ReadScenario, seed: number): P
   return { callId, ...settled, events, tools, track: leg.track, began, answeredIn, stuck }
 }
 
-async function getLine(stage: Stage, { scenario }: ReadScenario, random: Random): Promise<AnsweredLine> {
+/** Of a range that is reserved for examples (NANP 555-01XX): the one that the seed says, or the next that nobody shows. */
+export function takeNumber(shown: Set<string>, random: Random): string {
+  const first = random.below(exampleNumbers)
+  const numbers = Array.from(
+    { length: exampleNumbers },
+    (_, index) => `+120255501${String((first + index) % exampleNumbers).padStart(2, '0')}`,
+  )
+  const number = numbers.find((one) => !shown.has(one)) ?? numbers[0]!
+  shown.add(number)
+  return number
+}
+
+/** `number`: of a telephone. */
+async function getLine(stage: Stage, { scenario }: ReadScenario, number: string | null): Promise<AnsweredLine> {
   const { deployment, telephone, sip } = stage
   const worker = await deployment.worker(scenario.worker)
   const wish = { deployment, worker, scenario }
-  if (scenario.line === 'web') {
+  if (number === null) {
     const offered = scenario.tools && stage.events ? stage.events.offer(scenario.tools) : []
     return joinWebCall(wish, offered, stage.webAddress)
   }
-  // Of a range that is reserved for examples (NANP 555-01XX).
-  const number = scenario.caller.number ?? `+120255501${String(random.below(76)).padStart(2, '0')}`
   if (scenario.direction === 'called') return telephone.beCalled({ ...wish, number })
   if (sip === null) throw new Error('where telephones call this deployment must be named: --sip <host:port>')
   return telephone.dial({ ...wish, sip, number })
