@@ -67,6 +67,12 @@ test('a machine is examined with its settings: what is well, what needs a look, 
   t.equal(misused.code, 2)
   t.match(misused.err, /must be an address that begins with https/)
   t.notMatch(misused.err, /\n {4}at /)
+  const [homeless, aimless] = await Promise.all([
+    doctor(t, { DATA_DIR: path.join(program, 'data') }),
+    doctor(t, {}, ['--sip', '127.0.0.1']),
+  ])
+  t.match(homeless.out, /✗ data folder .*doctor\.ts is a file/)
+  t.match(aimless, { code: 2, out: /^usage: / }, 'options of a deployment, and none is named')
 })
 
 /** A telephone exchange that answers whatever it is asked. */

@@ -18,7 +18,9 @@ const usage = `usage: npm run doctor                         examines this machi
 async function main(): Promise<void> {
   const { values, positionals } = readArguments()
   const [address, ...more] = positionals
-  if (values.help || more.length > 0) return end(usage, more.length > 0 ? 2 : 0)
+  const isOfDeployment = values.token !== undefined || values.sip !== undefined
+  const isWrong = more.length > 0 || (address === undefined && isOfDeployment)
+  if (values.help || isWrong) return end(usage, isWrong ? 2 : 0)
   const findings = await examine(address === undefined ? ownChecks() : deploymentChecks(deploymentOf(address, values)))
   const isWell = findings.every(({ verdict }) => verdict !== 'failed')
   end(values.json ? JSON.stringify(resultOf(findings), null, 2) : linesOf(findings), isWell ? 0 : 1)

@@ -1,6 +1,6 @@
 /** Owns the examination of the machine that the service is to run on, with the settings it would start with. It changes nothing. */
 import { X509Certificate } from 'node:crypto'
-import { access, constants, readFile, statfs } from 'node:fs/promises'
+import { access, constants, readFile, stat, statfs } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import process from 'node:process'
@@ -82,6 +82,7 @@ async function nearestFolder(folder: string): Promise<string> {
 async function dataFolder({ dataDir }: Config): Promise<Looked> {
   const folder = path.resolve(dataDir)
   const nearest = await nearestFolder(folder)
+  if (!(await stat(nearest)).isDirectory()) return bad(`${nearest} is a file`, 'Name a folder by DATA_DIR.')
   try {
     await access(nearest, constants.W_OK | constants.X_OK)
   } catch (error) {
