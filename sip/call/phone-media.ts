@@ -25,11 +25,10 @@ export type PhoneMedia<Line extends PhoneLine = PhoneLine> = {
   readonly line: Line
   /** Another trunk is tried. */
   wish(wishes: MediaWishes): void
+  /** Within the call sound stays as it is, encrypted or plain. */
   offer(): string
-  /** What the peer answered to our last offer. */
+  /** What the peer answered to our last offer, or to our last description offered once more. */
   readAnswer(answer: string): Omit<Agreed, 'sdp'> | NotAgreed
-  /** What the peer answered when our last description was offered once more. */
-  readRefreshed(answer: string): Omit<Agreed, 'sdp'> | NotAgreed
   /** Our answer; nothing of it is in use yet. */
   answer(offer: string): Agreed | NotAgreed
   use(session: MediaSession): void
@@ -79,17 +78,20 @@ export function createPhoneMedia<Line extends PhoneLine>(
   let signaledFrom: string | null = null
   const { local, own } = createLocal(placeFor(line, earlier), wishes, earlier)
 
-  const read = (answer: string, offered: LocalMedia): ReturnType<PhoneMedia['readAnswer']> => {
-    const told = readAnswer(answer, offered)
-    if (told.kind === 'refused') return { refused: told.reason }
-    return reaches(own, told.session) ? { session: told.session } : otherFamily(own, told.session)
+  /** What was agreed on counts in our offers, not what we would have taken: an `optional` one would be plain. */
+  const offered = (): LocalMedia => {
+    if (inUse === null) return local()
+    return { ...local(), encryption: inUse.srtp ? 'required' : 'none' }
   }
   return {
     line,
     wish: (wished) => void Object.assign(own, wished),
-    offer: () => versioned(own, createOffer(local()), () => createOffer(local())),
-    readAnswer: (answer) => read(answer, local()),
-    readRefreshed: (answer) => read(answer, { ...local(), encryption: inUse?.srtp ? 'required' : 'none' }),
+    offer: () => versioned(own, createOffer(offered()), () => createOffer(offered())),
+    readAnswer(answer) {
+      const told = readAnswer(answer, offered())
+      if (told.kind === 'refused') return { refused: told.reason }
+      return reaches(own, told.session) ? { session: told.session } : otherFamily(own, told.session)
+    },
     answer(offer) {
       const told = answerOffer(offer, local())
       if (told.kind === 'refused') return { refused: told.reason }

@@ -125,7 +125,7 @@ function proofWithin({ trunk, pins, first }: TalkDeps): SipDialog['auth'] {
 
 /** As a re-INVITE of the peer is followed; what cannot be used leaves everything as it was. */
 function followRefresh({ live, log }: TalkDeps, sdp: string, described: () => void): void {
-  const read = live.media.readRefreshed(sdp)
+  const read = live.media.readAnswer(sdp)
   if ('refused' in read) return log.info('the answer to a refresh is not followed', { details: read.refused })
   live.media.use(read.session)
   described()

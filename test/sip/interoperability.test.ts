@@ -79,6 +79,32 @@ test('before the ACK that answers our offer another INVITE is told to come again
   t.equal((await wire.response('4 UPDATE')).status, 200)
 })
 
+test('an encrypted call stays encrypted when the peer has us offer anew, though we would have taken it plain', async (t) => {
+  const { telephony, serverPort, command, event, begun } = await openEdgeScene(t)
+  telephony.trunks = [trunkOf({})]
+  const wire = await wireOf(t, serverPort)
+  const key = (letter: string) => `a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:${letter.repeat(40)}`
+  const secured = (letter: string) =>
+    sdp()
+      .replace('RTP/AVP', 'RTP/SAVP')
+      .replace('a=sendrecv', `${key(letter)}\r\na=sendrecv`)
+  wire.ask('INVITE', { ...ids, cseq: 1, uri: 'sip:+4930123456@service.test', body: secured('A') })
+  const callId = await begun()
+  await command(callId, { type: 'answer' })
+  const answered = await wire.response('1 INVITE', 200)
+  const toTag = tagOf(answered, 'To') ?? ''
+  const [ourKey = ''] = /a=crypto:1 AES_CM_128_HMAC_SHA1_80 \S+/.exec(bodyText(answered)) ?? []
+  wire.ask('ACK', { ...ids, toTag, cseq: 1 })
+  t.same(await event(callId), { type: 'connected', providerStatus: '200 OK' })
+  wire.ask('INVITE', { ...ids, toTag, cseq: 2 })
+  const offer = bodyText(await wire.response('2 INVITE', 200))
+  t.match(offer, /m=audio \d+ RTP\/SAVP /)
+  t.ok(offer.includes(ourKey), 'under the same key')
+  wire.ask('ACK', { ...ids, toTag, cseq: 2, body: secured('B') })
+  wire.ask('BYE', { ...ids, toTag, cseq: 3 })
+  t.match(await event(callId), { type: 'disconnected', cause: 'hung_up' })
+})
+
 // ——— Transfers ———
 
 async function talking(scene: EdgeScene, body = sdp()): Promise<{ call: PeerCall; callId: CallId; port: number }> {
