@@ -70,6 +70,7 @@ export function createRtpStream({ source, now, ...deps }: RtpStreamDeps): RtpStr
       security.use(session.srtp)
       source.expect(session.remote, groundOf(session, now()))
       rtcp.use(session.audio.clockRateHz, now())
+      rtcp.expects(session.direction === 'sendrecv')
       incoming.use(session)
       outgoing.use(session)
       link.use(session)

@@ -22,6 +22,7 @@ import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
 import { createRtpPeer, rtpOf, type RtpPeer } from '../fake/rtp-peer.ts'
+import { until } from '../scenes/in-time.ts'
 
 const audio: NegotiatedAudio = {
   codec: 'pcmu',
@@ -737,6 +738,34 @@ test('what was lost, and how irregularly packets came, is counted as in RFC 3550
   shaky.add(501, 0x8000_0000, 1e6)
   t.ok(shaky.jitterMs() < 11, 'another line of time')
   t.end()
+})
+
+test('what a relay keeps back while the call is on hold was not lost', async (t) => {
+  const { ports } = createPorts(t)
+  const [peer, { endpoint }] = [await openPeer(t), await openEndpoint(ports)]
+  let received = 0
+  const lost = () => endpoint.stats().quality?.packetsLost
+  const send = async (...sequenceNumbers: number[]) => {
+    for (const sequenceNumber of sequenceNumbers) await peer.send(endpoint.local, { sequenceNumber })
+    received += sequenceNumbers.length
+    await until(() => endpoint.stats().packetsReceived === received)
+  }
+  const talk = () => endpoint.use(sessionWith(plain(peer)))
+  const hold = (direction: MediaSession['direction']) => endpoint.use(sessionWith(plain(peer), { direction }))
+  talk()
+  await send(1, 2, 4)
+  t.equal(lost(), 1)
+  for (const [index, direction] of (['inactive', 'sendonly', 'recvonly'] as const).entries()) {
+    const at = (index + 1) * 1000
+    hold(direction)
+    await send(at, at + 100)
+    talk()
+    await send(at + 300, at + 301)
+  }
+  t.equal(lost(), 1, 'before, within and behind each hold')
+  await send(3305)
+  t.equal(lost(), 4, 'from then on all of it is')
+  await endpoint.close()
 })
 
 test('another implementation reads our reports', (t) => {

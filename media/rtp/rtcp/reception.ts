@@ -3,6 +3,8 @@
 export type Reception = {
   /** `timestamp`: null for packets whose timestamp says nothing of their arrival (telephone events). */
   add(sequenceNumber: number, timestamp: number | null, at: number): void
+  /** Nothing was to come until the next packet: what is missing before it is not lost. */
+  rest(): void
   /** Since the source was first heard; never negative. */
   lost(): number
   jitterMs(): number
@@ -31,6 +33,7 @@ export function createReception(clockRateHz: number): Reception {
   let first = 0
   let received = 0
   let suspect: number | null = null
+  let isResting = false
   let reported = { expected: 0, received: 0 }
 
   const expected = (): number => highest - first + 1
@@ -50,6 +53,8 @@ export function createReception(clockRateHz: number): Reception {
     suspect = isStrange ? (sequenceNumber + 1) & 0xffff : null
     if (isStrange) return
     received += 1
+    if (isResting && step > 1) first += step - 1
+    isResting = false
     highest = Math.max(highest, highest + step)
   }
 
@@ -58,6 +63,7 @@ export function createReception(clockRateHz: number): Reception {
       count(sequenceNumber)
       if (timestamp !== null) jitter.add(timestamp, at)
     },
+    rest: () => void (isResting = true),
     lost: lostSoFar,
     jitterMs: () => (jitter.units() * 1000) / clockRateHz,
     report() {

@@ -9,6 +9,8 @@ import { writeRtcp, type ReceivedRtcp, type ReportBlock, type SenderPart } from 
 export type RtcpSession = {
   /** The call has media; again when the clock of the codec changed. */
   use(clockRateHz: number, at: number): void
+  /** False: the call is on hold. What does not come then is not lost; a relay in between drops it, and its numbers go on. */
+  expects(isExpected: boolean): void
   /** A packet went out. `octets`: its payload. */
   sent(timestamp: number, octets: number, at: number): void
   /** A packet of the peer came; see Reception for `timestamp`. */
@@ -74,6 +76,7 @@ export function createRtcpSession(own: {
       if (!hasReported && !sending.hasSent()) dueAt = Math.min(dueAt, at + firstInterval * (0.5 + own.random()))
       sending.add(timestamp, octets, at)
     },
+    expects: receiving.expects,
     heard: receiving.add,
     received({ ssrc, senderReport, blocks }, at) {
       if (senderReport !== null) receiving.reported(ssrc, senderReport, at)
@@ -131,6 +134,7 @@ function createReceivingCount() {
   let source: { readonly ssrc: number; readonly reception: Reception; isNew: boolean } | null = null
   let peerReport: { readonly ssrc: number; readonly middle: number; readonly at: number } | null = null
   let lostBefore = 0
+  let isExpected = true
 
   function forget(): void {
     lostBefore += source?.reception.lost() ?? 0
@@ -142,10 +146,15 @@ function createReceivingCount() {
       forget()
       clockRateHz = rateHz
     },
+    expects(next: boolean): void {
+      if (!isExpected) source?.reception.rest()
+      isExpected = next
+    },
     add(ssrc: number, sequenceNumber: number, timestamp: number | null, at: number): void {
       if (source?.ssrc !== ssrc) forget()
       source ??= { ssrc, reception: createReception(clockRateHz), isNew: true }
       source.isNew = true
+      if (!isExpected) source.reception.rest()
       source.reception.add(sequenceNumber, timestamp, at)
     },
     reported: (ssrc: number, middle: number, at: number) => void (peerReport = { ssrc, middle, at }),
