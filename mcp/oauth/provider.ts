@@ -95,8 +95,12 @@ export function createProvider(deps: ProviderDeps, origin: string, keys: Keys): 
   }
   const provider = new Provider(origin, configuration)
   provider.silent = true
+  provider.Client.prototype.responseModeAllowed = (mode, type) => mode === 'query' || !asksForCode(type)
   return provider
 }
+
+/** Of any other type the mode is not asked: the library would refuse it for that, before it says that there is no such type (RFC 6749 section 4.1.2.1). */
+const asksForCode = (type: string | undefined): boolean => new Set(type?.split(' ')).isSubsetOf(new Set(['code']))
 
 /**
  * The library asks about the resource before it looks at the scopes. It knows `openid` whether it is offered or not; identity is nothing that we give

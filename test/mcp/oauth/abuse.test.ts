@@ -284,19 +284,19 @@ await t.test('every authorization is asked about anew, also of a client that was
 
 await t.test('other responses than a code in the query are not to be had', async (t) => {
   const { client, clientId, browser } = await stageOf(opened)
-  for (const over of [
-    { response_type: 'token' },
-    { response_type: 'id_token' },
-    { response_mode: 'fragment' },
-    { response_mode: 'form_post' },
-    { request: 'x.y.z' },
-  ]) {
+  for (const [error, over] of [
+    ['unsupported_response_type', { response_type: 'token' }],
+    ['unsupported_response_type', { response_type: 'id_token' }],
+    ['unsupported_response_type', { response_type: 'code token' }],
+    ['unsupported_response_type', { response_type: 'none' }],
+    ['invalid_request', { response_type: '' }],
+    ['invalid_request', { response_mode: 'fragment' }],
+    ['invalid_request', { response_type: 'code code', response_mode: 'fragment' }],
+    ['invalid_request', { response_mode: 'form_post' }],
+    ['request_not_supported', { request: 'x.y.z' }],
+  ] as const) {
     const { location, text } = await browser.get(client.authorizeUrl(clientId, createVerifier(), over))
-    t.match(
-      location ?? text,
-      /error=(?:unsupported_response_type|invalid_request|request_not_supported)|invalid_request/,
-      JSON.stringify(over),
-    )
+    t.match(location ?? text, new RegExp(`[?#&]error=${error}&|name="error" value="${error}"`), JSON.stringify(over))
     t.notMatch(location, /consent/)
   }
   t.match((await client.post('/oauth/token', { grant_type: 'client_credentials', client_id: clientId })).json, {
