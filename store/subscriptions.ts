@@ -68,7 +68,7 @@ export async function createSubscription(
     insert into webhook_subscriptions (id, account_id, worker_id, event_type, url, signing_secret, headers, sealed_headers,
       timeout_ms, enabled, required, created_at, updated_at)
     values (${key.id}, ${accountId}, ${workerId}, ${eventType}, ${url}, ${box.seal(secret, signingSecretPlace(key))},
-      '{}', ${sealHeaders(box, key, headers)}, ${Math.round(timeoutMs)}, ${request.enabled ?? true}, ${request.required ?? false}, ${now}, ${now})
+      '{}', ${sealHeaders(box, key, headers)}, ${timeoutMs}, ${request.enabled ?? true}, ${request.required ?? false}, ${now}, ${now})
     returning id, account_id, worker_id, event_type, url, headers, sealed_headers, timeout_ms, enabled, required, created_at, updated_at,
       failing_since, disabled_reason`
   return toSubscription(box, rows[0] as Row, secret)
@@ -104,7 +104,7 @@ export async function listSubscriptions(
 
 /** Null: the account has no such subscription. */
 export async function findSubscription(
-  sql: Sql,
+  sql: Sql | Transaction,
   accountId: AccountId,
   id: SubscriptionId,
   box: SecretBox,
@@ -117,7 +117,7 @@ export async function findSubscription(
 }
 
 /** One of a deleted worker is told what is still due to it, and is nobody's otherwise. */
-export const isSeen = (sql: Sql) => sql`webhook_subscriptions.deleted_at is null and not exists (
+export const isSeen = (sql: Sql | Transaction) => sql`webhook_subscriptions.deleted_at is null and not exists (
   select from workers where workers.id = webhook_subscriptions.worker_id and workers.deleted_at is not null)`
 
 /** What sending to it needs, enabled or not. */
@@ -136,15 +136,17 @@ export async function findTarget(
 export const sealedColumns = (sql: Sql | Transaction) => sql`
   signing_secret as sealed_secret, former_secret, former_secret_until as former_until, sealed_headers, headers`
 
-/** What `change` does not name stays. A secret that is replaced signs too for a while. Enabling forgets former failures. Null: the account has no such subscription. */
+/** What `change` does not name stays, and where it names nothing, everything. A secret that is replaced signs too for a while. Enabling forgets former failures. Null: the account has no such subscription. */
 export async function changeSubscription(sql: Sql, box: SecretBox, key: Changed): Promise<WebhookSubscription | null> {
   return sql.begin(async (tx) => {
     const [stored] = await tx<{ sealed: string }[]>`
       select signing_secret as sealed from webhook_subscriptions
       where account_id = ${key.accountId} and id = ${key.id} and deleted_at is null for no key update`
     if (!stored) return null
+    const columns = { ...changedColumns(tx, box, key), ...replacedSecret(box, key, stored.sealed) }
+    if (Object.keys(columns).length === 0) return findSubscription(tx, key.accountId, key.id, box)
     const [row] = await tx<Row[]>`
-      update webhook_subscriptions set ${tx({ ...changedColumns(tx, box, key), ...replacedSecret(box, key, stored.sealed) })}
+      update webhook_subscriptions set ${tx({ ...columns, updatedAt: key.now })}
       where account_id = ${key.accountId} and id = ${key.id}
       returning id, account_id, worker_id, event_type, url, headers, sealed_headers, timeout_ms, enabled, required,
         created_at, updated_at, failing_since, disabled_reason`
@@ -159,12 +161,11 @@ type Changed = {
   readonly now: number
 }
 
-function changedColumns(tx: Transaction, box: SecretBox, { accountId, id, change, now }: Changed) {
+function changedColumns(tx: Transaction, box: SecretBox, { accountId, id, change }: Changed) {
   const { url, headers, timeoutMs, enabled, required } = change
   const again = enabled ? { failingSince: null, disabledReason: null } : {}
   const sealed = headers && { headers: tx.json({}), sealedHeaders: sealHeaders(box, { accountId, id }, headers) }
-  const rounded = timeoutMs === undefined ? undefined : Math.round(timeoutMs)
-  return { ...givenColumns({ url, timeoutMs: rounded, enabled, required, updatedAt: now }), ...again, ...sealed }
+  return { ...givenColumns({ url, timeoutMs, enabled, required }), ...again, ...sealed }
 }
 
 /** Nothing when it is not replaced, or by the same: whoever knows the one before goes on being served. */

@@ -122,7 +122,10 @@ test('a change sets what it names and leaves the rest', async (t) => {
     required: true,
     enabled: false,
   })
-  t.strictSame(await subscriptions.find(accountId, id), await subscriptions.change(accountId, id, {}))
+  const kept = await subscriptions.find(accountId, id)
+  clock.advance(1000)
+  t.strictSame(await subscriptions.change(accountId, id, {}), kept, 'nothing is named, nothing changes')
+  t.match(await subscriptions.change(accountId, id, { timeoutMs: 1.5 }), { timeoutMs: 1.5 })
   const other = newId<'account'>()
   t.equal(await subscriptions.find(other, id), null)
   t.equal(await subscriptions.change(other, id, { enabled: true }), null)
