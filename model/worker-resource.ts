@@ -5,7 +5,7 @@ import { Language } from './language.ts'
 import { withoutNulls } from './without-nulls.ts'
 import { PhoneNumber } from './phone-number.ts'
 import { removable } from './removable.ts'
-import { effectiveConfigOf, WorkerConfig } from './worker.ts'
+import { effectiveConfigOf, WorkerConfig, type Dimension, type NextAction } from './worker.ts'
 
 const WorkerType = z.strictObject({ id: z.string().min(1).max(100), name: z.string().min(1).max(200) })
 export type WorkerType = z.infer<typeof WorkerType>
@@ -25,6 +25,33 @@ export const WorkerResource = z.object({
 })
 export type WorkerResource = z.infer<typeof WorkerResource>
 
+type Results = {
+  readonly dimensions?: readonly Dimension[] | null | undefined
+  readonly nextActions?: readonly NextAction[] | null | undefined
+}
+
+/**
+ * By its key each is told apart, and an enum without options has no value that it could take. Asked of what is saved: what was stored before is
+ * read on, and receivers of call.worker_request may send it back.
+ */
+function checkResults({ dimensions, nextActions }: Results, context: z.RefinementCtx): void {
+  for (const [name, list] of Object.entries({ dimensions, nextActions })) {
+    const seen = new Set<string>()
+    for (const [index, { key }] of list?.entries() ?? []) {
+      if (seen.has(key))
+        context.addIssue({ code: 'custom', path: [name, index, 'key'], message: 'is the key of another one too' })
+      seen.add(key)
+    }
+  }
+  for (const [index, { type, options = [] }] of dimensions?.entries() ?? [])
+    if (type === 'enum' && options.length === 0)
+      context.addIssue({
+        code: 'custom',
+        path: ['dimensions', index, 'options'],
+        message: 'must name the values of an enum',
+      })
+}
+
 /** Null takes a value away. */
 const fields = {
   name: z.string().min(1).max(200),
@@ -34,11 +61,11 @@ const fields = {
   outboundPhoneNumber: PhoneNumber.nullable().optional(),
   isActive: z.boolean().optional(),
   maxConcurrentCalls: z.number().int().min(0).max(100_000).nullable().optional(),
-  config: WorkerConfig.optional(),
+  config: WorkerConfig.superRefine(checkResults).optional(),
 }
 export const WorkerRequest = z.strictObject(fields)
 export type WorkerRequest = z.infer<typeof WorkerRequest>
-const ConfigChange = z.strictObject(removable(WorkerConfig.shape))
+const ConfigChange = z.strictObject(removable(WorkerConfig.shape)).superRefine(checkResults)
 /** What is not named stays; `config` is merged key by key of its top level, null takes a key away. */
 export const WorkerChange = z.strictObject({ ...fields, config: ConfigChange.optional() }).partial()
 export type WorkerChange = z.infer<typeof WorkerChange>

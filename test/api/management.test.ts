@@ -1,5 +1,6 @@
 /** docs/contract/rest.md "Management": workers, keys, trunks and the calls they refused, persons, documents. */
 import { test } from 'tap'
+import { parseWorkerRequestAnswer } from '../../model/events.ts'
 import { assignNumber } from '../../store/account-numbers.ts'
 import { changeAccountConfig } from '../../store/accounts.ts'
 import { noteRealm } from '../../store/trunk-realms.ts'
@@ -136,10 +137,18 @@ test('workers', async (t) => {
   })
 
   await t.test('what cannot be is refused with its path', async (t) => {
+    const [drink, callBack] = [
+      { key: 'drink', name: 'Drink', type: 'string' },
+      { key: 'call_back', name: 'Call back' },
+    ]
     for (const [path, change] of [
       ['config.voice', { config: { voice: 'x' } }],
       ['config.ringTimeout', { config: { ringTimeout: 0 } }],
       ['config.dimensions.0.key', { config: { dimensions: [{ key: 'A', name: 'A', type: 'string' }] } }],
+      ['config.dimensions.1.key', { config: { dimensions: [drink, { ...drink, type: 'boolean' }] } }],
+      ['config.nextActions.1.key', { config: { nextActions: [callBack, callBack] } }],
+      ['config.dimensions.0.options', { config: { dimensions: [{ ...drink, type: 'enum' }] } }],
+      ['config.dimensions.0.options', { config: { dimensions: [{ ...drink, type: 'enum', options: [] }] } }],
       ['inboundPhoneNumber', { inboundPhoneNumber: '030 123' }],
       ['type.name', { type: { id: 'a' } }],
       ['maxConcurrentCalls', { maxConcurrentCalls: -1 }],
@@ -179,6 +188,18 @@ test('workers', async (t) => {
     ])
       t.equal((await post('workers', { name: 'W', language })).status, 200, language)
     t.same(refusalIn(await post('workers', {})), [400, 'VALIDATION_FAILED', 'name', 'language'])
+  })
+
+  await t.test('what could be stored before is read on, and stands in no way of other changes', async (t) => {
+    const { json } = await post('workers', { name: 'W', language: 'en' })
+    const dimensions = [
+      { key: 'drink', name: 'Drink', type: 'enum' },
+      { key: 'drink', name: 'Drink', type: 'string' },
+    ]
+    await sql`update workers set config = ${sql.json({ dimensions })} where id = ${json.id}`
+    t.equal((await patch(`workers/${json.id}`, { name: 'V', config: { ringTimeout: 10 } })).status, 200)
+    t.match(await configOf(json.id), { ringTimeout: 10, dimensions })
+    t.ok(parseWorkerRequestAnswer({ config: { dimensions } }).success, 'a receiver may send back what it knows')
   })
 
   await t.test('a foreign worker is neither changed nor deleted', async (t) => {
