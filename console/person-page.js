@@ -30,9 +30,13 @@ export function PersonPage({ id }) {
   const { value, error, reload } = useLoaded(address)
   const person = /** @type {Person | null} */ (value)
   if (person === null) return h(PageFrame, { title: 'Person' }, h(Awaited, { error, reload }))
-  const save = async (/** @type {import('./form.js').Filled} */ { fields: { notes = '', ...fields } }) => {
-    const json = Object.fromEntries(Object.entries(fields).map(([name, text]) => [name, text === '' ? null : text]))
-    await ask(address, { method: 'PATCH', json: { ...json, notes: notes === '' ? null : notes } })
+  const save = async (/** @type {import('./form.js').Filled} */ { fields }) => {
+    // What is stored from before may be what nobody could enter now: it stays as long as it is not touched.
+    const changed = [...editable.map(([name]) => name), /** @type {const} */ ('notes')]
+      .map((name) => /** @type {const} */ ([name, fields[name] ?? '']))
+      .filter(([name, text]) => text !== (person[name] ?? ''))
+    const json = Object.fromEntries(changed.map(([name, text]) => [name, text === '' ? null : text]))
+    await ask(address, { method: 'PATCH', json })
     reload()
   }
   return h(

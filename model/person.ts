@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import { toIso } from './clock.ts'
 import type { AccountId, PersonId, WorkerId } from './ids.ts'
+import { Language } from './language.ts'
 import { FilterText, pageOf, Paging } from './paging.ts'
 import { WrittenNumber } from './phone-number.ts'
 import { withoutNulls } from './without-nulls.ts'
@@ -18,7 +19,7 @@ const details = {
   externalId: text,
   email: z.email().max(320).nullable().optional(),
   phoneNumber: WrittenNumber.nullable().optional(),
-  language: text,
+  language: Language.nullable().optional(),
   companyName: text,
   city: text,
   country: text,
