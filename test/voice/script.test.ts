@@ -1038,6 +1038,28 @@ test('keys of a script that are names of JavaScript are keys like others', async
   t.same(line(played), ['yes.', 'finish null'])
 })
 
+test('no text takes long to be looked at, whatever stands in it', (t) => {
+  const long = (part: string) => part.repeat(400_000 / part.length)
+  const texts = [
+    `if ${long('is-')}`,
+    `if ${long('a is ')}`,
+    `ask ${long('x(')}`,
+    `tool ${long('a.')}`,
+    `transfer ${long('to ')}`,
+    `on ${long('is')}`,
+    `say ${long('*a ')}`,
+    long('{{ '),
+    long('end\n'),
+    long('if a:\n'),
+  ]
+  for (const text of texts) {
+    const began = performance.now()
+    if (hasStatements(text)) checkScript(text, { vocabulary })
+    t.ok(performance.now() - began < 10_000, `${text.slice(0, 20)}… took ${performance.now() - began} ms`)
+  }
+  t.end()
+})
+
 test('a huge result of a tool is remembered in part', async (t) => {
   const line = follow(t, orders, { tools })
   line(opened)

@@ -24,7 +24,7 @@ const statements: readonly Notation[] = [
       'no match: …, no input: … – how the question above is asked again when the answer is none, or when nothing is said.',
   },
   {
-    shape: /^if\s+[\w.-]+\s*(?:is\b[^:]*)?:/,
+    shape: /^if\s+[\w.-]+(?:\s+is\b[^:]*|\s*):/,
     meaning: 'if <key> is <value>: … – the rest of the line only when this is so, with “is not” only when it is not.',
   },
   {
