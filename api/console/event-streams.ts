@@ -24,6 +24,8 @@ type Whose = {
   readonly callId: CallId | null
 }
 
+const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
+
 const encoder = new TextEncoder()
 const eventOf = (name: string, json: string): Uint8Array => encoder.encode(`event: ${name}\ndata: ${json}\n\n`)
 const wholeOf = (running: Running): Uint8Array => eventOf('calls', `{"calls":[${[...running.values()].join(',')}]}`)
@@ -47,6 +49,8 @@ export function createEventStreams({ sessions, clock, live }: Deps) {
   return {
     /** Throws Problem RATE_LIMITED. */
     open(request: Request, whose: Whose): Response {
+      // Nobody would read its stream, nor end it.
+      if (request.method === 'HEAD') return new Response(null, { headers })
       if (inAll >= most.inAll || (open.get(whose.userId) ?? 0) >= most.ofUser)
         throw new Problem('RATE_LIMITED', 'Too many pages of the console are open. Close one.')
       count(whose.userId, 1)
@@ -75,9 +79,7 @@ export function createEventStreams({ sessions, clock, live }: Deps) {
         },
         { highWaterMark: mostWaiting },
       )
-      return new Response(body, {
-        headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
-      })
+      return new Response(body, { headers })
     },
   }
 }

@@ -77,6 +77,13 @@ test('who is signed in', async (t) => {
     t.equal((await change('PATCH', path, rename)).status, 200)
   })
 
+  await t.test('is not kept from watching calls by questions that have no stream', async (t) => {
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => send('HEAD', `/console/events?accountId=${own.id}`)),
+    )
+    t.same([...new Set(answers.map(({ status }) => status))], [200])
+  })
+
   await t.test('is named by the audit log', async (t) => {
     const { data } = (await send('GET', `${account}/audit-log?action=changeWorker`)).json
     t.same(data[0].actor, { kind: 'user', userId })
