@@ -582,6 +582,8 @@ test('an answer whose connection is gone goes by a new one to the port of Via', 
   const { request, flow } = await nextRequest(bob)
   peer.destroy()
   t.match(await bob.next(), { kind: 'closed', flow: { connection: flow.connection } })
+  const [told] = bob.log.lines.filter(({ message }) => message === 'SIP connection closed')
+  t.match(told, { fields: { address: undefined, personal: { address: '127.0.0.1' } } }, 'whose it was is masked')
   await bob.transports.respond(okTo(request), flow)
   t.match(await alice.next(), { kind: 'response', response: { status: 200 } })
 })

@@ -76,7 +76,7 @@ export function createStreamConnections(options: ConnectionsOptions, handlers: C
     const seen = { socket, protocol, connection: lastId, serverName, client, limits, place, peers, now: clock.now }
     const closed = (flow: Flow, why: string): void => {
       table.remove(flow)
-      log.debug('SIP connection closed', { protocol, address: flow.remote.address, why })
+      log.debug('SIP connection closed', { protocol, why, personal: { address: flow.remote.address } })
       handlers.closed(flow, why)
     }
     return table.add(createStreamConnection(seen, { ...handlers, closed }))
