@@ -319,7 +319,8 @@ test('the test event is synthetic, of the type of the subscription, signed, and 
 
 test('a test that fails tells the status, and for sync hooks what was answered', async (t) => {
   const { subscribe, subscriptions, accountId, receiver } = await open(t)
-  const hook = await subscribe('/hook', 'call.worker_request', { timeoutMs: 150 })
+  const hook = await subscribe('/hook', 'call.worker_request')
+  const hasty = await subscribe('/hasty', 'call.worker_request', { timeoutMs: 150 })
   const tool = await subscribe('/tool', 'call.tool_call')
   const news = await subscribe('/news', 'call.ended')
   const testing = (id: SubscriptionId, path: string, answer: Parameters<typeof receiver.script>[1][number]) => {
@@ -334,7 +335,7 @@ test('a test that fails tells the status, and for sync hooks what was answered',
   const invalid = await testing(hook, '/hook', { status: 200, body: '{"config":{"ringTimeout":"soon"}}' })
   t.match(invalid, { delivered: false, statusCode: 200, error: /config\.ringTimeout.*: \{"config":\{"ringTimeout"/ })
   t.match(await testing(hook, '/hook', { status: 200, body: 'fine' }), { delivered: false, error: /no JSON: fine/ })
-  const late = await testing(hook, '/hook', { wire: 'hang' })
+  const late = await testing(hasty, '/hasty', { wire: 'hang' })
   t.match(late, { delivered: false, error: 'timeout: no answer within 150 ms' })
   t.notOk('statusCode' in (late ?? {}))
   t.strictSame(await testing(tool, '/tool', { status: 200, body: '{"result":1}' }), {
