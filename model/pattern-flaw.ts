@@ -20,7 +20,7 @@ export function patternFlaw(pattern: string, budget: PatternBudget): string | nu
   if (flags === undefined) return 'must be a regular expression (ECMA-262)'
   try {
     const { follow, sources, doubled } = automatonOf(pattern, flags === 'u', budget)
-    return isAmbiguous({ follow, doubled, meet: meetingOf(sources, flags), budget }) ? dangerous : null
+    return isAmbiguous({ follow, doubled, meet: meetingOf(sources, flags, budget), budget }) ? dangerous : null
   } catch (error) {
     if (error instanceof TooLarge) return 'must be simpler: it cannot be told whether it takes exponential time'
     throw error
@@ -65,6 +65,7 @@ function automatonOf(pattern: string, isUnicode: boolean, budget: PatternBudget)
   const link = (from: readonly number[], to: readonly number[]): void => {
     for (const one of from)
       for (const next of to) {
+        spend(budget)
         if (follow[one]?.has(next)) doubled.push([one, next])
         follow[one]?.add(next)
       }
@@ -167,10 +168,17 @@ function automatonOf(pattern: string, isUnicode: boolean, budget: PatternBudget)
 
 const unicodeEscape = /^\\(?:[pP]\{[^}]*\}|u\{[^}]*\}|u[\da-f]{4}(?:\\u[\da-f]{4})?|x[\da-f]{2}|c[a-z]|[^])/iu
 
+/** A look at one character is so much less than a step. */
+const looksPerStep = 4
+
 const samples = 'azAZ09_ \t\n\r-.,:;/@"\'éßЖ中\u{1f600}'
 
 /** Whether there is a character for both positions: of those that the pattern names, their neighbours, and some of every kind. */
-function meetingOf(sources: readonly string[], flags: string): (one: number, other: number) => boolean {
+function meetingOf(
+  sources: readonly string[],
+  flags: string,
+  budget: PatternBudget,
+): (one: number, other: number) => boolean {
   const named = [...new Set(sources.join(''))].flatMap((character) => {
     const code = character.codePointAt(0) ?? 0
     return [code - 1, code, code + 1].filter((near) => near >= 0).map((near) => String.fromCodePoint(near))
@@ -180,6 +188,7 @@ function meetingOf(sources: readonly string[], flags: string): (one: number, oth
   const charactersOf = (source = ''): ReadonlySet<string> => {
     const before = known.get(source)
     if (before) return before
+    spend(budget, characters.length / looksPerStep)
     const shape = new RegExp(`^${source}$`, flags)
     const found = new Set(characters.filter((character) => shape.test(character)))
     known.set(source, found)
@@ -232,8 +241,8 @@ function isAmbiguous({ follow, doubled, meet, budget }: Looked): boolean {
   return false
 }
 
-function spend(budget: PatternBudget): void {
-  budget.steps -= 1
+function spend(budget: PatternBudget, steps = 1): void {
+  budget.steps -= steps
   if (budget.steps < 0) throw new TooLarge()
 }
 
