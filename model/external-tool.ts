@@ -24,7 +24,10 @@ export const ExternalTools = z
   .array(ExternalTool)
   .max(64)
   .superRefine((tools, context) => {
-    for (const [index, { name }] of tools.entries())
-      if (tools.findIndex((other) => other.name === name) < index)
+    const seen = new Set<string>()
+    for (const [index, { name }] of tools.entries()) {
+      if (seen.has(name))
         context.addIssue({ code: 'custom', path: [index, 'name'], message: 'is the name of another tool too' })
+      seen.add(name)
+    }
   })

@@ -32,12 +32,13 @@ const maxLength = 4_000
 /** On the INVITE of an outbound call. Only X-…, so that none changes what the call is. */
 export const CallHeaders = z.record(z.string(), z.string()).superRefine((headers, context) => {
   const names = Object.keys(headers)
+  const seen = new Set<string>()
   const refuse = (path: string[], message: string): void => context.addIssue({ code: 'custom', path, message })
-  for (const [index, name] of names.entries()) {
+  for (const name of names) {
     const fault = nameFaultOf(name) ?? valueFaultOf(headers[name] ?? '')
     if (fault !== null) refuse([name], fault)
-    else if (names.findIndex((other) => other.toLowerCase() === name.toLowerCase()) < index)
-      refuse([name], 'is there twice; names of headers are the same in any case')
+    else if (seen.has(name.toLowerCase())) refuse([name], 'is there twice; names of headers are the same in any case')
+    seen.add(name.toLowerCase())
   }
   if (names.length > maxHeaders) refuse([], `must have ${maxHeaders} fields at most`)
   if (Object.entries(headers).join('').length > maxLength)
