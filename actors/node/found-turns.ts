@@ -108,6 +108,9 @@ function foundIn({ tenure: { epoch, version }, logged }: KeptStep): Found | null
 const isAmong = (turns: readonly Turn[], turn: Turn): boolean =>
   turns.some((one) => one.role === turn.role && (isSame(one, turn) || overlap(one, turn) * 2 > shorterOf(one, turn)))
 
-const isSame = (one: Turn, other: Turn): boolean => one.from === other.from && one.text === other.text
+/** Keys take no time: those that the leg had kept are told as of the moment in which the other actor heard them. */
+const keysText = /^\[pressed .+\]$/
+const isSame = (one: Turn, other: Turn): boolean =>
+  one.text === other.text && (one.from === other.from || (keysText.test(other.text) && one.from > other.from))
 const overlap = (one: Turn, other: Turn): number => Math.min(one.to, other.to) - Math.max(one.from, other.from)
 const shorterOf = (one: Turn, other: Turn): number => Math.max(1, Math.min(one.to - one.from, other.to - other.from))

@@ -101,20 +101,26 @@ test('turns that a living node had only on its disk when another took its call a
   await says(first, 'zero', 0)
   await pass(shared, 200)
   database.cut()
-  for (const [text, from] of [['one', 1_000] as const, ['two', 2_000] as const, ['three', 3_000] as const])
+  for (const [text, from] of [
+    ['one', 1_000],
+    ['two', 2_000],
+    ['[pressed 1]', 2_500],
+    ['three', 3_000],
+  ] as const)
     t.ok(await says(first, text, from))
   first.sleeps(true)
   await pass(shared, 450)
   await until(() => second.node.engine.configs.length === 1)
   t.ok(await says(second, 'two, which its leg had kept', 2_050))
+  t.ok(await says(second, '[pressed 1]', 3_500))
   t.ok(await says(second, 'four', 4_000))
   first.sleeps(false)
   database.mend()
   await until(async () => {
     await pass(shared, 100)
-    return (await said()).length === 5
+    return (await said()).length === 6
   })
-  t.same(await said(), ['zero', 'two, which its leg had kept', 'four', 'one', 'three'])
+  t.same(await said(), ['zero', 'two, which its leg had kept', '[pressed 1]', 'four', 'one', 'three'])
   const recalled = () => second.node.engine.told.filter((told) => told.startsWith('recall'))
   await until(() => recalled().length === 2)
   t.same(recalled(), ['recall:user:one', 'recall:user:three'])
@@ -123,7 +129,7 @@ test('turns that a living node had only on its disk when another took its call a
   const log = await listCallEvents(shared.sql, callId)
   const again = log.flatMap(({ event }) => ((event as { type: string }).type === 'turn_found' ? [event] : []))
   for (const fact of again) await second.node.switchboard.route(callId, fact as unknown as CallFact)
-  t.equal((await said()).length, 5, 'told again they are not written again')
+  t.equal((await said()).length, 6, 'told again they are not written again')
   const sessions = first.node.engine.configs.length
   const given = second.node.switchboard.handOver(new AbortController().signal)
   await until(async () => {
@@ -133,7 +139,7 @@ test('turns that a living node had only on its disk when another took its call a
   t.equal(await given, 1)
   t.same(
     first.node.engine.configs.at(-1)?.history.map(({ text }) => text),
-    ['zero', 'one', 'two, which its leg had kept', 'three', 'four'],
+    ['zero', 'one', 'two, which its leg had kept', 'three', '[pressed 1]', 'four'],
     'who goes on has them where they were said',
   )
   t.ok(await says(first, 'five', 5_000))
