@@ -1,6 +1,7 @@
 /** Owns external tool definitions: sent with a web call or returned by call.worker_request. docs/contract/tools.md "External tools". */
 import { z } from 'zod'
 import { JsonObject } from './json.ts'
+import { repeatedIn } from './repeated-names.ts'
 import { WebUrl } from './web-url.ts'
 
 export const ExternalTool = z.strictObject({
@@ -24,10 +25,6 @@ export const ExternalTools = z
   .array(ExternalTool)
   .max(64)
   .superRefine((tools, context) => {
-    const seen = new Set<string>()
-    for (const [index, { name }] of tools.entries()) {
-      if (seen.has(name))
-        context.addIssue({ code: 'custom', path: [index, 'name'], message: 'is the name of another tool too' })
-      seen.add(name)
-    }
+    for (const index of repeatedIn(tools.map(({ name }) => name)))
+      context.addIssue({ code: 'custom', path: [index, 'name'], message: 'is the name of another tool too' })
   })

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import { oneLine } from './one-line.ts'
+import { repeatedIn } from './repeated-names.ts'
 
 /** Of an inbound phone call, as the INVITE had it; personal. */
 export const SipFacts = z.object({
@@ -32,13 +33,12 @@ const maxLength = 4_000
 /** On the INVITE of an outbound call. Only X-…, so that none changes what the call is. */
 export const CallHeaders = z.record(z.string(), z.string()).superRefine((headers, context) => {
   const names = Object.keys(headers)
-  const seen = new Set<string>()
+  const repeated = repeatedIn(names.map((name) => name.toLowerCase()))
   const refuse = (path: string[], message: string): void => context.addIssue({ code: 'custom', path, message })
-  for (const name of names) {
+  for (const [index, name] of names.entries()) {
     const fault = nameFaultOf(name) ?? valueFaultOf(headers[name] ?? '')
     if (fault !== null) refuse([name], fault)
-    else if (seen.has(name.toLowerCase())) refuse([name], 'is there twice; names of headers are the same in any case')
-    seen.add(name.toLowerCase())
+    else if (repeated.has(index)) refuse([name], 'is there twice; names of headers are the same in any case')
   }
   if (names.length > maxHeaders) refuse([], `must have ${maxHeaders} fields at most`)
   if (Object.entries(headers).join('').length > maxLength)

@@ -5,6 +5,7 @@ import { Language } from './language.ts'
 import { withoutNulls } from './without-nulls.ts'
 import { PhoneNumber } from './phone-number.ts'
 import { removable } from './removable.ts'
+import { repeatedIn } from './repeated-names.ts'
 import { effectiveConfigOf, WorkerConfig, type Dimension, type NextAction } from './worker.ts'
 
 const WorkerType = z.strictObject({ id: z.string().min(1).max(100), name: z.string().min(1).max(200) })
@@ -35,14 +36,9 @@ type Results = {
  * read on, and receivers of call.worker_request may send it back.
  */
 function checkResults({ dimensions, nextActions }: Results, context: z.RefinementCtx): void {
-  for (const [name, list] of Object.entries({ dimensions, nextActions })) {
-    const seen = new Set<string>()
-    for (const [index, { key }] of list?.entries() ?? []) {
-      if (seen.has(key))
-        context.addIssue({ code: 'custom', path: [name, index, 'key'], message: 'is the key of another one too' })
-      seen.add(key)
-    }
-  }
+  for (const [name, list] of Object.entries({ dimensions, nextActions }))
+    for (const index of repeatedIn(list?.map(({ key }) => key) ?? []))
+      context.addIssue({ code: 'custom', path: [name, index, 'key'], message: 'is the key of another one too' })
   for (const [index, { type, options = [] }] of dimensions?.entries() ?? [])
     if (type === 'enum' && options.length === 0)
       context.addIssue({

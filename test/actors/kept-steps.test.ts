@@ -209,13 +209,19 @@ test('while the server stands still each call waits a quarter of a second, after
   t.equal(process.told(isNowKept).length, 1)
 })
 
-test('a step that is written soon after it was kept is not written a second time, and nobody is told that the database is away', async (t) => {
+/** One call of a process whose clock the test moves; the server stands still. */
+async function freezeUnder(t: Test) {
   const base = await database
   const [actor] = (await openCalls(base.sql, [newId()], () => tenant)) as [Actor]
   const clock = createHandClock()
   const process = openProcess(t, base, await createFolder(t), { clock, statement: 60_000 })
   const goOn = freezePostgres(base.dataDir)
   t.teardown(goOn)
+  return { base, actor, clock, process, goOn }
+}
+
+test('a step that is written soon after it was kept is not written a second time, and nobody is told that the database is away', async (t) => {
+  const { base, actor, clock, process, goOn } = await freezeUnder(t)
   const writing = process.write(stepOf(actor, [says(actor, 'one')]))
   clock.advance(250)
   t.equal(await writing, 'written')
@@ -230,12 +236,7 @@ test('a step that is written soon after it was kept is not written a second time
 })
 
 test('a tool is run once there can be no doubt that the call is ours: its step waits for a second', async (t) => {
-  const base = await database
-  const [actor] = (await openCalls(base.sql, [newId()], () => tenant)) as [Actor]
-  const clock = createHandClock()
-  const process = openProcess(t, base, await createFolder(t), { clock, statement: 60_000 })
-  const goOn = freezePostgres(base.dataDir)
-  t.teardown(goOn)
+  const { actor, clock, process } = await freezeUnder(t)
   const writing = process.write(stepOf(actor, [{ type: 'run_tool', id: 't1', name: 'book', arguments: {} }]))
   clock.advance(999)
   t.notOk(process.keeps(actor.callId))
