@@ -1,9 +1,9 @@
 /**
  * Owns what becomes of the steps of calls while the database is away, or slow: they are kept on the disk of this node, and count as written when they are
- * there. Once the database answers they are written in their order, by this process or by the one after it, under the tenure that they were made under:
+ * there, or in the database after all. Once the database answers they are written in their order, by this process or by the one after it, under the tenure that they were made under:
  * one that is in the log already is not written twice, and of a call that somebody else has taken meanwhile turns are brought to that one, and the rest
  * is put aside for people.
- * Steps of a call that has some here go here too, until the last of them is written. So is the birth of a call that begins meanwhile, before its steps.
+ * Steps of a call that has some here go here too, until the last of them is known to be written. So is the birth of a call that begins meanwhile, before its steps.
  */
 import type { Clock } from '../../model/clock.ts'
 import { pause } from '../../model/clock.ts'
@@ -20,7 +20,15 @@ import { birthOfText, textOfBirth, type KeptBirth } from '../call/birth/kept-bir
 import { stepOfText, textOfStep, toCallStep } from '../call/call-step.ts'
 import { createRounds } from '../rounds/rounds.ts'
 import type { BringFound } from './found-turns.ts'
-import { createKeptOfCall, leaveHead, type KeptOfCall, type Source } from './kept-of-call.ts'
+import {
+  createKeptOfCall,
+  expectStep,
+  leaveSteps,
+  type FirstTry,
+  type Kept,
+  type KeptOfCall,
+  type Source,
+} from './kept-of-call.ts'
 import { linesOfUnwritten } from './lines-of-unwritten.ts'
 import { createStepPatience, longestPatience } from './step-patience.ts'
 import { createUses } from './uses.ts'
@@ -68,6 +76,10 @@ type Deps = {
   /** Steps were written: there may be work that they tell of. */
   readonly written: () => void
 }
+
+type ToKeep = Pick<Tenure, 'callId' | 'epoch'> & { readonly firstTry: FirstTry }
+
+const noTry = (): FirstTry => Promise.resolve()
 
 /** Of the kind that passes: its actor tries again. */
 class NotKept extends Error {
@@ -136,16 +148,19 @@ export function createKeptSteps(deps: Deps): KeptSteps {
   const ownLeft = createUses(() => journal.own.clear())
   const own: Source = { read: (place) => journal.own.read(place), done: ownLeft.less }
 
-  const keep: StepWriter['write'] = (step) => keepText(step.tenure, textOfStep(step))
-  const keepText = async ({ callId, epoch }: Pick<Tenure, 'callId' | 'epoch'>, text: string): Promise<'written'> => {
+  const keep = (step: Parameters<StepWriter['write']>[0], firstTry = noTry()) =>
+    keepText({ ...step.tenure, firstTry }, textOfStep(step))
+  const keepText = async ({ callId, epoch, firstTry }: ToKeep, text: string): Promise<'written'> => {
     const of = ofCall(callId)
     of.coming++
+    expectStep(of, firstTry)
     ownLeft.more()
     try {
       const place = await journal.own.append(text)
-      of.steps.push({ source: own, place, epoch })
+      of.steps.push({ source: own, place, epoch, firstTry })
       return 'written'
     } catch (error) {
+      of.unwritten.delete(firstTry)
       ownLeft.less()
       if (!isTold) log.error('steps of calls cannot be kept on the disk', { error })
       isTold = true
@@ -172,12 +187,11 @@ export function createKeptSteps(deps: Deps): KeptSteps {
       // As it would have gone without a disk to keep it on.
       return keep(step).catch(() => Promise.reject(error as Error))
     }
-    const { callId } = step.tenure
     // Whoever ships it waits for what becomes of this.
-    const late = writing.catch(() => {})
-    ofCall(callId).late = late
-    void follow(deadline(clock, longestPatience - wait, late, tooLate).then(goOn))
-    return keep(step).catch(() => writing)
+    const firstTry = writing.catch(goOn)
+    void follow(deadline(clock, longestPatience - wait, firstTry, tooLate).then(goOn))
+    // Either will do: the disk may be slower than the database is.
+    return Promise.any([writing, keep(step, firstTry)]).catch(() => writing)
   }
 
   const shipSoon = (callId: CallId, of: KeptOfCall): void => {
@@ -199,12 +213,12 @@ export function createKeptSteps(deps: Deps): KeptSteps {
   }
   /** False: the database did not do it. */
   const shipHead = async (callId: CallId, of: KeptOfCall): Promise<boolean> => {
-    const late = await of.late
-    of.late = Promise.resolve()
+    const head = of.steps[0]!
     try {
-      const flaw = late === 'written' ? leaveHead(of) : await writeHead(of)
+      const flaw = (await head.firstTry) === 'written' ? null : await writeKept(head)
       answers()
-      if (flaw !== null) await giveUp(callId, of, flaw)
+      if (flaw === null) leaveSteps(of, [head])
+      else await giveUp(callId, of, flaw)
       of.failures = 0
       leaveIfDone(callId, of)
       return true
@@ -220,8 +234,7 @@ export function createKeptSteps(deps: Deps): KeptSteps {
     }
   }
   /** Why it can never be written; null: it is. */
-  const writeHead = async (of: KeptOfCall): Promise<string | null> => {
-    const { source, place } = of.steps[0]!
+  const writeKept = async ({ source, place }: Kept): Promise<string | null> => {
     try {
       const text = await source.read(place)
       const birth = birthOfText(text)
@@ -233,7 +246,7 @@ export function createKeptSteps(deps: Deps): KeptSteps {
       return 'it cannot be written'
     }
     written++
-    return leaveHead(of)
+    return null
   }
   /** What follows on a step that was not written can be written no more. */
   const giveUp = async (callId: CallId, of: KeptOfCall, reason: string): Promise<void> => {
@@ -246,8 +259,7 @@ export function createKeptSteps(deps: Deps): KeptSteps {
       const file = await journal.setAside(lines)
       log.error('steps of a call were put aside', { callId, epoch, steps: lines.length, reason, file })
     }
-    of.steps.splice(0, of.steps.length, ...of.steps.filter((kept) => !given.includes(kept)))
-    for (const { source } of given) source.done()
+    leaveSteps(of, given)
   }
   /** One step at a time, of one call after the other, until one is written. */
   const probe = async (): Promise<void> => {
@@ -281,7 +293,10 @@ export function createKeptSteps(deps: Deps): KeptSteps {
     let steps = 0
     const damaged = await found.scan((text, place) => {
       const { tenure } = stepOfText(text)
-      ofCall(tenure.callId).steps.push({ source, place, epoch: tenure.epoch })
+      const firstTry = noTry()
+      const of = ofCall(tenure.callId)
+      expectStep(of, firstTry)
+      of.steps.push({ source, place, epoch: tenure.epoch, firstTry })
       left.more()
       steps++
     })
@@ -308,14 +323,13 @@ export function createKeptSteps(deps: Deps): KeptSteps {
     async write(step) {
       const { callId, epoch } = step.tenure
       if ((fencedEpochs.get(callId) ?? -1) >= epoch) return 'fenced'
-      if (calls.has(callId)) return keep(step)
+      if ((calls.get(callId)?.unwritten.size ?? 0) > 0) return keep(step)
       if (isAway() && calls.size > 0) return keep(step).catch(() => direct(step))
       return direct(step)
     },
     async bear(birth, late) {
-      ofCall(birth.callId).late = late.catch(() => {})
       away(new Error('a call could not be written'))
-      await keepText({ ...birth, epoch: 1 }, textOfBirth(birth))
+      await keepText({ ...birth, epoch: 1, firstTry: late.catch(goOn) }, textOfBirth(birth))
     },
     ids: () => [...calls.keys()],
     keeps: (callId) => calls.has(callId),

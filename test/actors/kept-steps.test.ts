@@ -40,12 +40,14 @@ type Over = {
   readonly clock?: Clock
   /** Ms that a statement may take. */
   readonly statement?: number
+  /** The disk takes no step before. */
+  readonly disk?: Promise<void>
 }
 function openProcess(
   t: Test,
   { server }: TestDatabase,
   dataDir: string,
-  { clock = lastingClock, statement = 1_000, ...over }: Over = {},
+  { clock = lastingClock, statement = 1_000, disk, ...over }: Over = {},
 ) {
   const log = createQuietLog()
   const sql = createTimelySql({
@@ -58,7 +60,9 @@ function openProcess(
   const writer = createStepWriter({ sql, newId })
   let tries = 0
   const folder = path.join(dataDir, 'steps')
-  const journal = createJournalFolder({ folder, nodeId: newId<'node'>(), limit: 10_000_000, reserve: 0, log, ...over })
+  const made = createJournalFolder({ folder, nodeId: newId<'node'>(), limit: 10_000_000, reserve: 0, log, ...over })
+  const slow = { ...made.own, append: async (text: string) => (await disk, made.own.append(text)) }
+  const journal = disk ? { ...made, own: slow } : made
   const fenced: string[] = []
   const steps = createKeptSteps({
     sql,
@@ -210,11 +214,11 @@ test('while the server stands still each call waits a quarter of a second, after
 })
 
 /** One call of a process whose clock the test moves; the server stands still. */
-async function freezeUnder(t: Test) {
+async function freezeUnder(t: Test, over: Over = {}) {
   const base = await database
   const [actor] = (await openCalls(base.sql, [newId()], () => tenant)) as [Actor]
   const clock = createHandClock()
-  const process = openProcess(t, base, await createFolder(t), { clock, statement: 60_000 })
+  const process = openProcess(t, base, await createFolder(t), { clock, statement: 60_000, ...over })
   const goOn = freezePostgres(base.dataDir)
   t.teardown(goOn)
   return { base, actor, clock, process, goOn }
@@ -233,6 +237,32 @@ test('a step that is written soon after it was kept is not written a second time
   t.same([...log], [{ seq: 1 }])
   clock.advance(5_000)
   t.same([process.isAway(), process.told(isNowKept)], [false, []])
+})
+
+test('a step that the database writes before the disk does is written then, and the next one goes to the database', async (t) => {
+  const disk = Promise.withResolvers<void>()
+  const { base, actor, clock, process, goOn } = await freezeUnder(t, { disk: disk.promise })
+  const write = (text: string) => {
+    const step = stepOf(actor, [says(actor, text)])
+    actor.version++
+    return process.write(step)
+  }
+  const writing = write('one')
+  clock.advance(250)
+  await until(() => process.keeps(actor.callId))
+  goOn()
+  t.equal(await inTime('the step', writing), 'written')
+  t.equal(await inTime('the step behind it', write('two')), 'written', 'it does not wait for the disk')
+  t.equal(process.tries(), 2)
+  const settled = process.settled(actor.callId)
+  disk.resolve()
+  await inTime('the disk', settled)
+  t.same([process.tries(), process.count()], [2, 0])
+  const turns = await base.sql`select text from transcript_turns where call_id = ${actor.callId} order by turn_index`
+  t.same(
+    turns.map(({ text }) => text as string),
+    ['one', 'two'],
+  )
 })
 
 test('a tool is run once there can be no doubt that the call is ours: its step waits for a second', async (t) => {
