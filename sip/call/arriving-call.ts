@@ -104,7 +104,7 @@ async function letIn(deps: ArrivalDeps, arrived: Arrived, cancel: Cancel): Promi
     refuseOverload(deps, arrived, overload)
     return notLetIn
   }
-  const wishes = wishesOf(route.trunk.settings, 'answer', invite.protocol)
+  const wishes = wishesOf(route.trunk.settings, sdpIn(invite) === '' ? 'offer' : 'answer', invite.protocol)
   const media = createPhoneMedia(await deps.plane.openPhone(), wishes)
   media.signaledFrom(invite.source_address)
   try {

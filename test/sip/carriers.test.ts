@@ -543,11 +543,12 @@ test('an UPDATE before the 200 moves the sound, and a 200 without a description 
   t.equal(early.waiting(), 0)
 })
 
-test('a PBX that calls by TLS is hung up by the connection it came by, whatever its certificate says', async (t) => {
+/** A PBX that calls by TLS from a socket nobody can call back, and what was said to it. */
+async function openTlsCaller(t: Test, settings: TrunkSettings = {}) {
   const listen = [{ protocol: 'tls', address: '127.0.0.1', port: 0, tls: carrierTls } as const]
   const scene = await openEdgeScene(t, { listen, server: { tlsClient: { ca: carrierTls.cert, verify: true } } })
-  const { telephony, serverPort, begun, command, event } = scene
-  telephony.trunks = [trunkOf({})]
+  const { telephony, serverPort, begun, command } = scene
+  telephony.trunks = [trunkOf(settings)]
   const place = { host: '127.0.0.1', port: serverPort, ca: carrierTls.cert, servername: 'carrier.test' }
   const socket = tls.connect(place)
   t.teardown(() => void socket.destroy())
@@ -569,13 +570,39 @@ test('a PBX that calls by TLS is hung up by the connection it came by, whatever 
     ]
     socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`)
   }
-  say('INVITE', '', sdp())
-  const id = await begun()
-  await command(id, { type: 'answer' })
-  say('ACK', await until(() => /SIP\/2.0 200[^]*?To:[^\r]*(;tag=[^\r;]+)/.exec(heard)?.[1]), '')
-  t.match(await event(id), { type: 'connected' })
-  await command(id, { type: 'close', reason: 'completed' })
-  t.ok(await until(() => /^BYE sip:127\.0\.0\.1:1;transport=tls /m.test(heard)))
+  /** Answered, and not acknowledged yet: the tag of our side. */
+  const answeredTo = async (offer: string): Promise<{ readonly callId: CallId; readonly toTag: string }> => {
+    say('INVITE', '', offer)
+    const callId = await begun()
+    await command(callId, { type: 'answer' })
+    return {
+      callId,
+      toTag: await until(() => /SIP\/2.0 200[^]*?To:[^\r]*(;tag=[^\r;]+)[^]*\r\n\r\nv=0/.exec(heard)?.[1]),
+    }
+  }
+  return { ...scene, say, answeredTo, heard: () => heard }
+}
+
+test('a PBX that calls by TLS is hung up by the connection it came by, whatever its certificate says', async (t) => {
+  const { say, answeredTo, event, command, heard } = await openTlsCaller(t)
+  const { callId, toTag } = await answeredTo(sdp())
+  say('ACK', toTag, '')
+  t.match(await event(callId), { type: 'connected' })
+  await command(callId, { type: 'close', reason: 'completed' })
+  t.ok(await until(() => /^BYE sip:127\.0\.0\.1:1;transport=tls /m.test(heard())))
+})
+
+test('a caller by TLS who leaves the offer to us gets one of SRTP, unless the trunk says plain', async (t) => {
+  const { say, answeredTo, event, heard } = await openTlsCaller(t)
+  const { callId, toTag } = await answeredTo('')
+  t.match(heard(), /m=audio \d+ RTP\/SAVP [^]*a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:/)
+  const key = `a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:${'A'.repeat(40)}\r\n`
+  say('ACK', toTag, `${sdp().replace('RTP/AVP', 'RTP/SAVP')}${key}`)
+  t.match(await event(callId), { type: 'connected' })
+
+  const plain = await openTlsCaller(t, { encryption: 'none' })
+  await plain.answeredTo('')
+  t.match(plain.heard(), /m=audio \d+ RTP\/AVP /)
 })
 
 test('descriptions are read with LF alone, unknown lines, without s= and with one c= for all', (t) => {
