@@ -3,6 +3,7 @@ import { subjectsOf, type Bus } from '../../model/bus.ts'
 import { dialSubject, DialRequest, type DialReply } from '../../model/dial.ts'
 import type { CallId } from '../../model/ids.ts'
 import { LegCommand, type LegEvent, type LegReply } from '../../model/leg.ts'
+import { inTime } from '../scenes/in-time.ts'
 
 type Type = LegCommand['type']
 type CommandOf<Wanted extends Type> = Extract<LegCommand, { type: Wanted }>
@@ -11,7 +12,7 @@ export type ScriptedPhone = {
   readonly commands: LegCommand[]
   /** `missed`: the bus loses it. */
   event(event: LegEvent, missed?: boolean): void
-  /** The first command of this type that was not yet waited for. */
+  /** The first command of this type that was not yet waited for; rejects where none comes. */
   next<Wanted extends Type>(type: Wanted): Promise<CommandOf<Wanted>>
   close(): void
 }
@@ -66,7 +67,8 @@ export function createScriptedPhone(bus: Bus, callId: CallId, replies: PhoneRepl
           seen.add(found)
           return found
         }
-        await new Promise<void>((resolve) => (notice = resolve))
+        const news = new Promise<void>((resolve) => (notice = resolve))
+        await inTime(`the command ${type}`, news, () => commands.map((command) => command.type))
       }
     },
     close: () => subscription.close(),
@@ -99,7 +101,8 @@ export function createScriptedEdge(
       for (;;) {
         const phone = phones.get(callId)
         if (phone) return phone
-        await new Promise<void>((resolve) => (notice = resolve))
+        const news = new Promise<void>((resolve) => (notice = resolve))
+        await inTime(`the leg of ${callId}`, news, () => [...phones.keys()])
       }
     },
     close() {
