@@ -4,14 +4,12 @@
  */
 import type { Evidence, ExtractorName, HeardTurn, Quote } from '../../model/extraction.ts'
 import type { Json } from '../../model/json.ts'
+import { unclear } from '../../model/transcript-marks.ts'
 import type { NotedValue } from '../../store/noted-values.ts'
 import { quoteFrom, wholeOf } from './quotes.ts'
 import type { Found } from './verify-claims.ts'
 
 export type Settled = { readonly value: Json; readonly evidence: Evidence }
-
-/** Stands in the transcript of the embedded engine for speech that was not understood. */
-const unclear = '[unclear]'
 
 /**
  * The note counts, unless a model found another value in words that came later. The embedded extractor only fills in what nobody noted: it does not

@@ -3,6 +3,7 @@
  * or memory, has a dot for each digit before anybody stores, tells or logs it. docs/contract/rest.md "Pausing a recording".
  */
 import type { Json } from '../../model/json.ts'
+import { keysOf, textOfKeys } from '../../model/transcript-marks.ts'
 import type { EngineEvent, Note, VoiceEngine } from '../../model/voice-engine.ts'
 import { createKeyMask, keyDot } from './key-mask.ts'
 
@@ -18,8 +19,6 @@ type Press = { readonly key: string; readonly isPrivate: boolean }
 
 /** Keys that the engine has not told of; more are of no question any more. */
 const maxUntold = 64
-/** As all engines tell of keys. */
-const keysText = /^\[pressed ([0-9A-D*# ]+)\]$/
 
 export function createPrivateKeys(startsPaused: boolean): PrivateKeys {
   const mask = createKeyMask()
@@ -39,12 +38,11 @@ export function createPrivateKeys(startsPaused: boolean): PrivateKeys {
     return isPrivate(taken)
   }
   const userText = (text: string, isFinal: boolean): string => {
-    const [, pressed] = keysText.exec(text) ?? []
-    if (pressed === undefined) return mask.text(text, { isPaused, isWhole: isFinal })
-    const keys = pressed.replaceAll(' ', '')
+    const keys = keysOf(text)
+    if (keys === null) return mask.text(text, { isPaused, isWhole: isFinal })
     if (!tell(keys)) return text
     mask.add(keys)
-    return `[pressed ${Array.from(keys, () => keyDot).join(' ')}]`
+    return textOfKeys(Array.from(keys, () => keyDot))
   }
   const value = (given: Json): Json => mask.json(given, 'value')
   const masked = (event: EngineEvent): EngineEvent => {

@@ -9,6 +9,7 @@ import type { Turn } from '../../model/call.ts'
 import { frameMs } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { KeyEvent, LegCommand, SettledLine } from '../../model/leg.ts'
+import { keysOf } from '../../model/transcript-marks.ts'
 
 export type SettledSpeech = {
   /** A frame of the caller has come. */
@@ -116,15 +117,13 @@ export function createSettledSpeech(deps: Deps): SettledSpeech {
   }
 }
 
-const keysText = /^\[pressed (.+)\]$/
-
 /**
  * What a turn of this text leaves of them. Keys are told as all engines tell them, in their order and not all of them; what was typed word for word,
  * perhaps several at once.
  */
 function untoldAfter(keys: readonly Key[], text: string): Key[] {
-  const told = keysText.exec(text)?.[1]?.replaceAll(' ', '')
-  if (told === undefined) return keys.filter(({ event }) => event.type === 'dtmf' || !text.includes(event.text))
+  const told = keysOf(text)
+  if (told === null) return keys.filter(({ event }) => event.type === 'dtmf' || !text.includes(event.text))
   const digits = keys.filter(({ event }) => event.type === 'dtmf')
   const pressed = digits.map(({ event }) => (event.type === 'dtmf' ? event.digit : '')).join('')
   // Those that were pressed in private are told as dots: the oldest, then.

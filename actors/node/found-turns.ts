@@ -6,6 +6,7 @@ import { pause, type Clock } from '../../model/clock.ts'
 import type { Turn } from '../../model/call.ts'
 import type { CallId, NewId, NodeId } from '../../model/ids.ts'
 import type { Bus } from '../../model/bus.ts'
+import { keysOf } from '../../model/transcript-marks.ts'
 import { findOwners } from '../../store/call-steps.ts'
 import { renewCallWords } from '../../store/call-words.ts'
 import type { Sql } from '../../store/sql.ts'
@@ -109,8 +110,7 @@ const isAmong = (turns: readonly Turn[], turn: Turn): boolean =>
   turns.some((one) => one.role === turn.role && (isSame(one, turn) || overlap(one, turn) * 2 > shorterOf(one, turn)))
 
 /** Keys take no time: those that the leg had kept are told as of the moment in which the other actor heard them. */
-const keysText = /^\[pressed .+\]$/
 const isSame = (one: Turn, other: Turn): boolean =>
-  one.text === other.text && (one.from === other.from || (keysText.test(other.text) && one.from > other.from))
+  one.text === other.text && (one.from === other.from || (keysOf(other.text) !== null && one.from > other.from))
 const overlap = (one: Turn, other: Turn): number => Math.min(one.to, other.to) - Math.max(one.from, other.from)
 const shorterOf = (one: Turn, other: Turn): number => Math.max(1, Math.min(one.to - one.from, other.to - other.from))

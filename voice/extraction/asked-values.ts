@@ -4,13 +4,12 @@
  */
 import type { Claim, HeardTurn } from '../../model/extraction.ts'
 import type { Json } from '../../model/json.ts'
+import { keysOf, unclear } from '../../model/transcript-marks.ts'
 import { placesOf, wordsIn, type Span, type Word } from '../../model/words.ts'
 import type { AskedSlot, Ask, Script } from '../script/steps.ts'
 import { yesNo } from '../script/questions.ts'
 import { datesIn, digitsIn, numbersIn, timesIn, yesNoIn } from './spoken-in.ts'
 
-/** Stands for speech that was not understood. */
-const unclear = '[unclear]'
 /** A question that the caller broke off is known by so many of its words. */
 const tellingWords = 3
 /** Turns of the caller that may be an answer. */
@@ -83,8 +82,8 @@ function answerIn({ ask, key }: Question, behind: readonly Heard[], today: strin
 type Value = Span & { readonly value: Json }
 
 function valueIn(slot: AskedSlot, text: string, today: string): Value | null {
-  const keys = /^\[pressed ([\d*# ]+)\]$/.exec(text)?.[1]?.replaceAll(/[^\d]/g, '')
-  if (keys !== undefined) return pressed(slot, keys, { from: 0, to: text.length })
+  const keys = keysOf(text)
+  if (keys !== null) return pressed(slot, keys.replaceAll(/\D/g, ''), { from: 0, to: text.length })
   switch (slot.kind) {
     case 'choices':
       return slot.choices === yesNo ? yesNoIn(text) : choiceIn(slot, text)

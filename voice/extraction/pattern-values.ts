@@ -4,12 +4,12 @@
  */
 import type { Claim } from '../../model/extraction.ts'
 import type { Json } from '../../model/json.ts'
+import { unclear } from '../../model/transcript-marks.ts'
 import { wordsIn, type Span, type Word } from '../../model/words.ts'
 import type { Dimension } from '../../model/worker.ts'
 import { wantedPlaces, type Heard } from './asked-values.ts'
 import { datesIn, emailsIn, numbersIn, phoneNumbersIn, yesNoIn } from './spoken-in.ts'
 
-const unclear = '[unclear]'
 /** A shorter option is a word of many meanings: it counts as an answer only. */
 const tellingOption = 4
 /** A longer answer to a question for a text says more than that. */

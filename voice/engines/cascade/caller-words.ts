@@ -3,9 +3,6 @@
  * comma or an "and" has more to say. Pure. Of languages that are not listed nothing is guessed but what punctuation says.
  */
 
-/** Stands for speech that was not understood. */
-export const unclear = '[unclear]'
-
 /** Noises that never say more than "I am listening". */
 const sounds = words('mhm mm mmm mmhm mmhmm hm hmm hmhm uhhuh aha ah oh äh euh うん ふんふん 嗯')
 /** These are answers as well: to a question that was just asked. */

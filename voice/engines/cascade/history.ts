@@ -3,8 +3,8 @@
  * too much. Pure. OpenAI API reference, "Create chat completion": messages.
  */
 import { storableText, type Json, type JsonObject } from '../../../model/json.ts'
+import { unclear } from '../../../model/transcript-marks.ts'
 import type { Said } from '../../../model/voice-engine.ts'
-import { unclear } from './caller-words.ts'
 import type { AgentEntry, Asked, Entry, ToolCall } from './entry.ts'
 import { entryOf, memoryOf, rememberedEntries } from './memory.ts'
 

@@ -3,13 +3,14 @@
  * the agent silences it; when that was no more than noise or a "mhm", the agent goes on with the sentence that was cut off.
  */
 import { frameMs, samplesOf } from '../../../model/frame.ts'
+import { unclear } from '../../../model/transcript-marks.ts'
 import { createCallerActivity } from '../../../media/vad/caller-activity.ts'
 import { createOwnEcho } from '../../../media/vad/own-echo.ts'
 import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
 import type { Wire, WireTold } from '../hosted/wire.ts'
 import { createAgent, type AgentDeps } from './agent.ts'
 import { createCallerUtterances, type Utterance } from './caller-utterances.ts'
-import { isBackchannel, looksUnfinished, unclear } from './caller-words.ts'
+import { isBackchannel, looksUnfinished } from './caller-words.ts'
 import { EndpointError } from './endpoint.ts'
 import type { Transcribe, Transcript } from './transcription.ts'
 import type { OpenTranscriptionStream } from './transcription-stream.ts'

@@ -1,9 +1,7 @@
 /** Owns how what a caller said stands in a transcript. */
+import { unclear } from '../../../model/transcript-marks.ts'
 import type { EngineEvent } from '../../../model/voice-engine.ts'
 import type { Heard } from './caller-utterances.ts'
-
-/** Stands for speech that was not understood. */
-const unclear = '[unclear]'
 
 /** Empty for what was no speech after all. */
 export function finalTextOf({

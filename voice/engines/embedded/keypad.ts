@@ -1,4 +1,5 @@
 /** Owns the keys that the caller presses: they answer the question that is asked, and are told as the caller's words when they did. */
+import { textOfKeys } from '../../../model/transcript-marks.ts'
 import type { EngineEvent } from '../../../model/voice-engine.ts'
 import type { AgentSpeech } from './agent-speech.ts'
 import type { CallerUtterances } from './caller-utterances.ts'
@@ -48,7 +49,7 @@ export function createKeypad({ caller, speech, run, emit }: Deps): Keypad {
       run.dispatch({ type: 'dtmf', digit })
       if (owesText) tell('')
     },
-    took: (keys) => tell(`[pressed ${keys.split('').join(' ')}]`),
+    took: (keys) => tell(textOfKeys(keys)),
     flush() {
       for (const event of untold.splice(0)) emit(event)
     },

@@ -19,5 +19,3 @@ export const keyPressed = ({ pressed }: Keys, digit: string, now: number): Keys 
 /** True when no more keys are to be waited for. */
 export const areKeysDue = ({ pressed, since }: Keys, now: number): boolean =>
   pressed.length > 0 && (pressed.at(-1) === '#' || pressed.length >= maxKeys || now - since >= pauseFrames)
-
-export const textOfKeys = ({ pressed }: Keys): string => `[pressed ${pressed.join(' ')}]`

@@ -2,9 +2,10 @@
  * Owns what the caller says without a sound: keys and typed words, told to the model and as the caller's turn as if they had been spoken. Pure.
  */
 import { frameMs } from '../../../model/frame.ts'
+import { textOfKeys } from '../../../model/transcript-marks.ts'
 import { endingHeard, endingSpokenOver, isDeaf } from './ending.ts'
 import { initialIdle } from './idle-prompts.ts'
-import { areKeysDue, initialKeys, textOfKeys } from './keys.ts'
+import { areKeysDue, initialKeys } from './keys.ts'
 import { greetingHeard, isOpen } from './opening.ts'
 import { resumptionHeard } from './resumption.ts'
 import { emit, step, type Advanced, type TalkAction, type TalkState } from './talk-state.ts'
@@ -18,7 +19,7 @@ export function tellKeys(state: TalkState): Advanced {
 
 export function toldKeys(state: TalkState): Advanced {
   const { keys, now } = state
-  const text = textOfKeys(keys)
+  const text = textOfKeys(keys.pressed)
   const words = spokenNow(text, now)
   return step(state, { keys: initialKeys }, ...words, { type: 'tell', text }, { type: 'reply', hint: null })
 }

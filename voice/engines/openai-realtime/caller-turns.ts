@@ -3,6 +3,7 @@
  * The wait for words is bounded and counts frames of the caller's line.
  */
 import { frameMs } from '../../../model/frame.ts'
+import { unclear } from '../../../model/transcript-marks.ts'
 import type { WireEvent } from '../hosted/wire.ts'
 import { listOf, msOf, objectOf, textOf, type Message } from './fields.ts'
 import type { LineClock } from './line-clock.ts'
@@ -30,8 +31,7 @@ type Turn = {
   final: { readonly text: string; readonly confidence: number | null } | null
 }
 
-/** What was said and not understood. */
-const unclear = { text: '[unclear]', confidence: null } as const
+const notUnderstood = { text: unclear, confidence: null } as const
 const maxWait = 5_000 / frameMs
 const maxTurns = 32
 const maxText = 20_000
@@ -72,7 +72,7 @@ export function createCallerTurns({ line, padding, emit }: Deps): CallerTurns {
   const endLast = (): void => {
     const last = turns.at(-1)
     if (last?.to === null) stop(last, line.now())
-    if (turns.length >= maxTurns) settle(turns[0], unclear)
+    if (turns.length >= maxTurns) settle(turns[0], notUnderstood)
   }
   return {
     started(message) {
@@ -110,10 +110,10 @@ export function createCallerTurns({ line, padding, emit }: Deps): CallerTurns {
       emit({ type: 'user_text', text, isFinal: false, confidence: null, from, to: to ?? line.now() })
     },
     finalText: (message) => settle(turnOf(message), finalOf(message)),
-    noText: (message) => settle(turnOf(message), unclear),
+    noText: (message) => settle(turnOf(message), notUnderstood),
     frame() {
       for (const turn of turns) if (turn.to !== null) turn.waited++
-      if (turns[0] && turns[0].waited >= maxWait) settle(turns[0], unclear)
+      if (turns[0] && turns[0].waited >= maxWait) settle(turns[0], notUnderstood)
     },
   }
 }
