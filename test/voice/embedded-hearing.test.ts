@@ -441,6 +441,21 @@ test('an utterance that cannot be heard is not understood, and one beside it in 
   t.equal(again.text, 'yes please')
 })
 
+test('a caller who is understood does not wait for the second look at what another one said', async (t) => {
+  const { recognition, synthesiser } = await openParts(t)
+  const [other, answer] = [
+    await synthesiser.speak('The weather has been quite nice.', 'rms'),
+    await synthesiser.speak('Yes, please.', 'rms'),
+  ]
+  const inTurn: string[] = []
+  const heard = async (sound: Int16Array): Promise<void> => {
+    const { text, meaning } = await hear(recognition, yesNo, sound)
+    inTurn.push(meaning ? text : 'not understood')
+  }
+  await Promise.all([heard(other), heard(answer)])
+  t.same(inTurn, ['yes please', 'not understood'])
+})
+
 test('speech that was lost on the way is no noise: the caller is asked again', async (t) => {
   const entry = new URL('../fake/dying-thread.ts', import.meta.url)
   const recognition = await createRecognition({ clock: createHandClock(), log: createQuietLog(), threads: 1, entry })

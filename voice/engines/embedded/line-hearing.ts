@@ -8,13 +8,14 @@ import type { LineModel } from './line-model.ts'
 import type { Decoder } from './pocketsphinx.ts'
 import type { HeardWords } from './recognition-messages.ts'
 import { createPreparation, isPoor, summaryOf, type Preparation } from './recognition-sound.ts'
+import type { SecondLook } from './second-looks.ts'
 
 export type LineHearing = {
   /** Begins an utterance; what was under way is forgotten. `gain` brings it to the level that the recogniser likes. */
   start(grammar: Grammar, gain: number): void
   /** The words so far, fillers left out. */
   feed(samples: Int16Array): string
-  stop(): HeardWords
+  stop(): { readonly heard: HeardWords; readonly look: SecondLook | null }
   /** The same without a result. */
   drop(): void
 }
@@ -23,20 +24,31 @@ export type LineHearing = {
 const mostLookedAgain = 80_000
 
 type CreateDecoder = (model: LineModel) => Decoder
-type LookAgain = (model: LineModel, grammar: Grammar, sound: readonly Int16Array[]) => HeardWords
+type LookAgain = (model: LineModel, grammar: Grammar, sound: readonly Int16Array[]) => SecondLook
 
 /**
- * What creates the hearings of one thread. Decoders for wide lines and for a second look are created when the first is needed; a second look is over at
- * once, so that all share its decoders.
+ * What creates the hearings of one thread. Decoders for wide lines and for a second look are created when the first is needed; second looks come one after
+ * another, so that all share their decoders.
  */
 export function createLineHearings(createDecoder: CreateDecoder): () => LineHearing {
   const kept = new Map<LineModel, Decoder>()
-  const lookAgain: LookAgain = (model, grammar, sound) => {
+  const decoderOf = (model: LineModel): Decoder => {
     const decoder = kept.get(model) ?? createDecoder(model)
     kept.set(model, decoder)
-    decoder.start(grammar)
-    for (const prepared of sound) decoder.feed(prepared)
-    return summaryOf(decoder.stop())
+    return decoder
+  }
+  const lookAgain: LookAgain = (model, grammar, sound) => {
+    let heard = 0
+    return {
+      goOn() {
+        const decoder = decoderOf(model)
+        if (heard === 0) decoder.start(grammar)
+        const piece = sound[heard++]
+        if (piece === undefined) return summaryOf(decoder.stop())
+        decoder.feed(piece)
+        return null
+      },
+    }
   }
   return () => createLineHearing(createDecoder, lookAgain)
 }
@@ -90,8 +102,8 @@ function createLineHearing(createDecoder: CreateDecoder, lookAgain: LookAgain): 
       const sound = prepared
       forget()
       const isLong = sound.reduce((sum, piece) => sum + piece.length, 0) > mostLookedAgain
-      if (grammar === null || isLong || !isPoor(heard)) return heard
-      return { ...heard, again: lookAgain(isTelephone() ? 'noisy' : 'unusual', grammar, sound) }
+      if (grammar === null || isLong || !isPoor(heard)) return { heard, look: null }
+      return { heard, look: lookAgain(isTelephone() ? 'noisy' : 'unusual', grammar, sound) }
     },
     drop() {
       decoder.stop()

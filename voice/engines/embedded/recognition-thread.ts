@@ -2,11 +2,12 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { z } from 'zod'
 import { collectWhenQuiet } from '../../../media/collect-heap.ts'
-import type { RecognitionReply, RecognitionRequest } from './recognition-messages.ts'
+import type { HeardWords, RecognitionReply, RecognitionRequest } from './recognition-messages.ts'
 import { createDecoderSlots } from './decoder-slots.ts'
 import { createLineHearings } from './line-hearing.ts'
 import { plainWord } from './recognition-sound.ts'
 import { createRecogniser } from './pocketsphinx.ts'
+import { createSecondLooks } from './second-looks.ts'
 import { afterInThread } from './thread-clock.ts'
 
 const Settings = z.object({ decoders: z.number() })
@@ -17,6 +18,8 @@ async function main(): Promise<void> {
   const settings = Settings.parse(workerData)
   const recogniser = await createRecogniser()
   const slots = createDecoderSlots(settings.decoders, createLineHearings(recogniser.createDecoder))
+  // Behind it what has come for the thread is read before the next one.
+  const looks = createSecondLooks((action) => void setImmediate(action))
   const worked = collectWhenQuiet(afterInThread)
   const reply = (message: RecognitionReply): void => port.postMessage(message)
 
@@ -36,9 +39,17 @@ async function main(): Promise<void> {
     }
     slots.giveBack(utterance)
     if (request.type === 'drop') return hearing.drop()
-    const heard = hearing.stop()
-    reply({ type: 'final', utterance, compiled: recogniser.compiledGrammars(), heard })
+    const { heard, look } = hearing.stop()
+    const final = (of: HeardWords): void =>
+      reply({ type: 'final', utterance, compiled: recogniser.compiledGrammars(), heard: of })
+    const told = {
+      done: (again: HeardWords): void => final({ ...heard, again }),
+      failed: (error: unknown): void => failed(utterance, error),
+    }
+    if (look === null || !looks.take(look, told)) final(heard)
   }
+  const failed = (utterance: number, error: unknown): void =>
+    reply({ type: 'failed', utterance, details: error instanceof Error ? error.message : String(error) })
   /** It was dropped after its end, or failed before its sound and its end came, each of which wants an answer. */
   const gone = ({ type, utterance }: RecognitionRequest): void => {
     if (type !== 'drop') reply({ type: 'failed', utterance, details: 'it failed before' })
@@ -49,7 +60,7 @@ async function main(): Promise<void> {
     } catch (error) {
       const { utterance } = request
       slots.giveBack(utterance)
-      reply({ type: 'failed', utterance, details: error instanceof Error ? error.message : String(error) })
+      failed(utterance, error)
     }
   })
   reply({ type: 'ready' })
