@@ -16,8 +16,11 @@ const shortestPatience = 250
 const timesAsLong = 4
 const share = 1 / 8
 
-/** What another actor might do again, had it taken the call meanwhile: a step that asks for it waits until there can be no doubt. */
-const once: readonly Effect['type'][] = ['run_tool', 'dial', 'redirect']
+/**
+ * What another actor might do again, had it taken the call meanwhile, or has told the caller that it may not have been done: a step that asks for it waits
+ * until there can be no doubt.
+ */
+const once: readonly Effect['type'][] = ['run_tool', 'announce_tool_call', 'dial', 'redirect']
 
 export function createStepPatience({ now }: Pick<Clock, 'now'>) {
   let usual = 0

@@ -265,15 +265,19 @@ test('a step that the database writes before the disk does is written then, and 
   )
 })
 
-test('a tool is run once there can be no doubt that the call is ours: its step waits for a second', async (t) => {
-  const { actor, clock, process } = await freezeUnder(t)
-  const writing = process.write(stepOf(actor, [{ type: 'run_tool', id: 't1', name: 'book', arguments: {} }]))
-  clock.advance(999)
-  t.notOk(process.keeps(actor.callId))
-  clock.advance(1)
-  t.equal(await writing, 'written')
-  t.ok(process.keeps(actor.callId))
-})
+for (const effect of [
+  { type: 'run_tool', id: 't1', name: 'book', arguments: {} },
+  { type: 'announce_tool_call', toolCallId: 'c1', name: 'book', arguments: {} },
+] as const)
+  test(`a tool is run once there can be no doubt that the call is ours: ${effect.type} waits for a second`, async (t) => {
+    const { actor, clock, process } = await freezeUnder(t)
+    const writing = process.write(stepOf(actor, [effect]))
+    clock.advance(999)
+    t.notOk(process.keeps(actor.callId))
+    clock.advance(1)
+    t.equal(await writing, 'written')
+    t.ok(process.keeps(actor.callId))
+  })
 
 test('who is used to a late database waits four times as long as it took, a second at most', async (t) => {
   const clock = createHandClock()
