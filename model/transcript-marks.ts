@@ -3,10 +3,13 @@
 /** Something was said, and no words of it are known. */
 export const unclear = '[unclear]'
 
-/** `keys` in the order in which they were pressed; a dot is one that nobody may read. */
+/** Stands for a key that nobody may read. */
+export const keyDot = '•'
+
+/** `keys` in the order in which they were pressed. */
 export const textOfKeys = (keys: Iterable<string>): string => `[pressed ${[...keys].join(' ')}]`
 
 /** The keys of a text that `textOfKeys` wrote, without what is between them. Null: it is something else that was said. */
 export const keysOf = (text: string): string | null => keysText.exec(text)?.[1]?.replaceAll(' ', '') ?? null
 
-const keysText = /^\[pressed (\S(?: \S)*)\]$/u
+const keysText = /^\[pressed ([0-9A-D*#•](?: [0-9A-D*#•])*)\]$/

@@ -3,6 +3,7 @@
  * spaced and whether in figures or in English words, each becomes a dot. Pure.
  */
 import type { Json } from '../../model/json.ts'
+import { keyDot } from '../../model/transcript-marks.ts'
 
 export type KeyMask = {
   /** The next key of a run; one that is no digit ends it. */
@@ -18,7 +19,6 @@ export type KeyMask = {
   json(value: Json, kind: 'value' | 'memory'): Json
 }
 
-export const keyDot = '•'
 /** So many digits in their order are no coincidence, as a rule. */
 const telling = 3
 /** Runs of one call. */

@@ -3,9 +3,9 @@
  * or memory, has a dot for each digit before anybody stores, tells or logs it. docs/contract/rest.md "Pausing a recording".
  */
 import type { Json } from '../../model/json.ts'
-import { keysOf, textOfKeys } from '../../model/transcript-marks.ts'
+import { keyDot, keysOf, textOfKeys } from '../../model/transcript-marks.ts'
 import type { EngineEvent, Note, VoiceEngine } from '../../model/voice-engine.ts'
-import { createKeyMask, keyDot } from './key-mask.ts'
+import { createKeyMask } from './key-mask.ts'
 
 export type PrivateKeys = {
   paused(isPaused: boolean): void
@@ -39,7 +39,8 @@ export function createPrivateKeys(startsPaused: boolean): PrivateKeys {
   }
   const userText = (text: string, isFinal: boolean): string => {
     const keys = keysOf(text)
-    if (keys === null) return mask.text(text, { isPaused, isWhole: isFinal })
+    // No engine tells of dots: they were typed so.
+    if (keys === null || keys.includes(keyDot)) return mask.text(text, { isPaused, isWhole: isFinal })
     if (!tell(keys)) return text
     mask.add(keys)
     return textOfKeys(Array.from(keys, () => keyDot))

@@ -123,6 +123,20 @@ test('a question that the caller broke off is known by its beginning; keys that 
   t.same(pressed.values, [{ key: 'drink', value: 'water', turn: 1, quote: '[pressed 3]' }])
 })
 
+test('keys that nobody may read, and keys without a digit, are no answer', async (t) => {
+  for (const [slot, type, value] of [
+    ['digits 4', 'string', '1234'],
+    ['number', 'number', 1234],
+  ] as const) {
+    const given = { script: `ask code (${slot}): What is your code?`, dimensions: [dimension('code', type)] }
+    for (const keys of ['• • • •', '#']) {
+      const { values } = await ask(['agent: What is your code?', `user: [pressed ${keys}]`], given)
+      t.same(values, [], `${slot}: ${keys}`)
+    }
+    t.match((await ask(['agent: What is your code?', 'user: [pressed 1 2 3 4 #]'], given)).values, [{ value }])
+  }
+})
+
 test('without a script options are found where they were said, and answers where the agent asked for them by name', async (t) => {
   const { values } = await ask(
     [

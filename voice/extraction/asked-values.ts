@@ -131,7 +131,9 @@ export function wantedPlaces(words: readonly Word[], phrase: string): Span[] {
 }
 
 /** 1 is yes and the first choice. */
+/** Null too where none of the keys is a digit, or nobody may read them. */
 function pressed(slot: AskedSlot, keys: string, place: Span): Value | null {
+  if (keys === '') return null
   if (slot.kind === 'choices') {
     const choice = keys.length === 1 ? slot.choices[Number(keys) - 1] : undefined
     return choice === undefined ? null : { ...place, value: choice.value }
