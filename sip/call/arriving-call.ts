@@ -104,11 +104,12 @@ async function letIn(deps: ArrivalDeps, arrived: Arrived, cancel: Cancel): Promi
     refuseOverload(deps, arrived, overload)
     return notLetIn
   }
-  const wishes = wishesOf(route.trunk.settings, sdpIn(invite) === '' ? 'offer' : 'answer', invite.protocol)
+  const offer = sdpIn(invite)
+  const wishes = wishesOf(route.trunk.settings, offer === '' ? 'offer' : 'answer', invite.protocol)
   const media = createPhoneMedia(await deps.plane.openPhone(), wishes)
   media.signaledFrom(invite.source_address)
   try {
-    const described = describe(media, deps, { arrived, route })
+    const described = describe(media, deps, { arrived, route, offer })
     const callId = described && !cancel.isCanceled() ? await store(deps, arrived, route) : null
     if (described && callId !== null)
       return { begun: ring(deps, { ...arrived, cancel, route, media, agreed: described.agreed, callId }) }
@@ -143,9 +144,8 @@ function watchCancel(invite: RequestIn) {
 function describe(
   media: PhoneMedia,
   { admission }: ArrivalDeps,
-  { arrived, route }: { arrived: Arrived; route: InboundRoute },
+  { arrived, route, offer }: { arrived: Arrived; route: InboundRoute; offer: string | null },
 ): { readonly agreed: Agreed | null } | null {
-  const offer = sdpIn(arrived.invite)
   const { accountId, id: trunkId } = route.trunk
   const refuse = (sipStatus: number, details: string, headers: Record<string, string>) => {
     admission.refuse(arrived, { reason: 'not_acceptable_here', details, accountId, trunkId, sipStatus }, headers)
