@@ -1,9 +1,10 @@
 /**
  * Owns what becomes of the steps of calls while the database is away, or slow: they are kept on the disk of this node, and count as written when they are
- * there, or in the database after all. Once the database answers they are written in their order, by this process or by the one after it, under the tenure that they were made under:
- * one that is in the log already is not written twice, and of a call that somebody else has taken meanwhile turns are brought to that one, and the rest
- * is put aside for people.
- * Steps of a call that has some here go here too, until the last of them is known to be written. So is the birth of a call that begins meanwhile, before its steps.
+ * there, or in the database after all. Once the database answers they are written in their order, by this process or by the one after it, under the tenure
+ * that they were made under: one that is in the log already is not written twice, and of a call that somebody else has taken meanwhile turns are brought to
+ * that one, and the rest is put aside for people.
+ * Steps of a call that has some here go here too, until the last of them is known to be written. The birth of a call that begins meanwhile is kept as well,
+ * before its steps.
  */
 import type { Clock } from '../../model/clock.ts'
 import { pause } from '../../model/clock.ts'
@@ -15,7 +16,7 @@ import { databaseUnreachable, isOfOneMember } from '../../store/database-unreach
 import type { AdoptedJournal, JournalFolder } from '../../store/journal-folder.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { StepWriter } from '../../store/step-groups.ts'
-import type { Tenure } from '../../store/write-steps.ts'
+import type { CallStep, Tenure } from '../../store/write-steps.ts'
 import { birthOfText, textOfBirth, type KeptBirth } from '../call/birth/kept-birth.ts'
 import { stepOfText, textOfStep, toCallStep } from '../call/call-step.ts'
 import { createRounds } from '../rounds/rounds.ts'
@@ -148,7 +149,7 @@ export function createKeptSteps(deps: Deps): KeptSteps {
   const ownLeft = createUses(() => journal.own.clear())
   const own: Source = { read: (place) => journal.own.read(place), done: ownLeft.less }
 
-  const keep = (step: Parameters<StepWriter['write']>[0], firstTry = noTry()) =>
+  const keep = (step: CallStep, firstTry = noTry()): Promise<'written'> =>
     keepText({ ...step.tenure, firstTry }, textOfStep(step))
   const keepText = async ({ callId, epoch, firstTry }: ToKeep, text: string): Promise<'written'> => {
     const of = ofCall(callId)

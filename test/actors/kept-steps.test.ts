@@ -161,6 +161,11 @@ for (const seed of [11, 12, 13])
     t.same(await run(true), quiet)
   })
 
+const turnsOf = async ({ sql }: TestDatabase, { callId }: Actor): Promise<string[]> =>
+  (await sql<{ text: string }[]>`select text from transcript_turns where call_id = ${callId} order by turn_index`).map(
+    ({ text }) => text,
+  )
+
 const isNowKept = 'the database does not answer; steps of calls are kept on the disk'
 
 test('while the server stands still each call waits a quarter of a second, after a second none does, and all is there when it goes on', async (t) => {
@@ -205,11 +210,7 @@ test('while the server stands still each call waits a quarter of a second, after
       return process.ids().length === 0
     }),
   )
-  const turns = await base.sql`select text from transcript_turns where call_id = ${actor.callId} order by turn_index`
-  t.same(
-    turns.map(({ text }) => text as string),
-    ['one', 'two', 'four'],
-  )
+  t.same(await turnsOf(base, actor), ['one', 'two', 'four'])
   t.equal(process.told(isNowKept).length, 1)
 })
 
@@ -258,11 +259,7 @@ test('a step that the database writes before the disk does is written then, and 
   disk.resolve()
   await inTime('the disk', settled)
   t.same([process.tries(), process.count()], [2, 0])
-  const turns = await base.sql`select text from transcript_turns where call_id = ${actor.callId} order by turn_index`
-  t.same(
-    turns.map(({ text }) => text as string),
-    ['one', 'two'],
-  )
+  t.same(await turnsOf(base, actor), ['one', 'two'])
 })
 
 for (const effect of [
