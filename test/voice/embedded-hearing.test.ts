@@ -531,6 +531,34 @@ test('voice threads that nobody has needed for five minutes are ended, and other
   t.equal(started.length, 4)
 })
 
+test('where two speak at once another thread is started for whoever speaks next, as many as there may be, and a service at rest begins with one again', async (t) => {
+  const started: Worker[] = []
+  const note = (worker: Worker): void => void started.push(worker)
+  process.on('worker', note)
+  t.teardown(() => process.off('worker', note))
+  const { recognition, synthesiser, clock, log } = await openParts(t, 2)
+  t.equal(started.length, 2, 'one that hears and one that speaks')
+  const sound = withSilence(await synthesiser.speak('Yes, please.', 'rms'))
+  const { grammar } = understandingOf(phrasesOf(yesNo), await readPronunciations())
+  const begin = () => recognition.listen(grammar, 1, () => undefined)
+  const end = async (utterance: ReturnType<typeof begin>): Promise<string | undefined> => {
+    utterance.feed(sound.slice())
+    return (await utterance.end())?.words.join(' ')
+  }
+  t.equal(await end(begin()), 'yes please')
+  t.equal(started.length, 2)
+  // More than one thread takes.
+  const speaking = Array.from({ length: 7 }, begin)
+  t.same(await Promise.all(speaking.map(end)), Array(7).fill('yes please'))
+  t.equal(started.length, 3)
+  const gone = Promise.all(started.map(async (worker) => once(worker, 'exit')))
+  clock.advance(2 * usualRest)
+  await gone
+  t.equal(await end(begin()), 'yes please')
+  t.equal(started.length, 4)
+  t.same(log.lines, [])
+})
+
 test('a recognition thread that cannot start fails the start, and leaves nothing behind', async (t) => {
   const entry = new URL('../fake/no-such-thread.ts', import.meta.url)
   const log = createQuietLog()

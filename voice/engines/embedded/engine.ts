@@ -66,6 +66,8 @@ type Listening = {
 
 const format = { encoding: 'pcm16', rateHz: 16000 } as const
 const maxErrorsTold = 5
+/** That hear: 40 MB each, for four who speak at the same time. */
+const mostThreads = 8
 
 const notFollowed: CallWarning = {
   type: 'INSTRUCTIONS_NOT_FOLLOWED',
@@ -149,7 +151,7 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
 }
 
 async function openListening(deps: Deps, level: HearingLevel, pronounce: Pronounce): Promise<Listening> {
-  const { log, clock, threads = availableParallelism() > 2 ? 2 : 1 } = deps
+  const { log, clock, threads = Math.min(mostThreads, availableParallelism()) } = deps
   const detectors = await createVoiceDetectors()
   const createDetector = level === 'script' ? () => scriptedDetector : detectors
   if (level !== 'fsg') {

@@ -1,6 +1,6 @@
 /**
- * Owns the pool of recognition threads: gives every utterance a recogniser while it is spoken, lets utterances wait when all are taken, replaces
- * threads that died, got stuck or hold too many grammars. What is lost on the way comes back as not understood; it never throws.
+ * Owns the pool of recognition threads: gives every utterance a recogniser while it is spoken, opens threads as more speak at once, lets utterances wait
+ * when all are taken, replaces threads that died, got stuck or hold too many grammars. What is lost on the way comes back as not understood; it never throws.
  */
 import type { Cancel, Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
@@ -25,6 +25,7 @@ export type Recognition = {
 type Deps = {
   readonly clock: Clock
   readonly log: Log
+  /** At most; one is there from the start. */
   readonly threads: number
   readonly entry?: URL
   /** Ms without an utterance after which the threads are ended. */
@@ -33,11 +34,13 @@ type Deps = {
 
 /** At most: 8 MB and 50 ms each, one at the start and the others when so many speak at once. */
 const decodersOfThread = 4
+/** Whoever speaks beside fewer on a thread is hardly held up by them. More of them want another thread. */
+const crowd = 2
 const maxWaiting = 64
 /** A thread that could not be started is tried again after this, ms. */
 const restartAfter = 1000
 
-/** Resolves when all threads are ready; rejects when one of them cannot start. */
+/** Resolves when a thread is ready; rejects when it cannot start. */
 export async function createRecognition(deps: Deps): Promise<Recognition> {
   const waiting = new Set<LiveUtterance>()
   const threads = createThreads(deps, () => assignWaiting())
@@ -48,6 +51,7 @@ export async function createRecognition(deps: Deps): Promise<Recognition> {
   const assign = (utterance: LiveUtterance, decoders: Decoders): void => {
     assigned.set(utterance, decoders)
     decoders.assign(utterance)
+    threads.spread()
   }
   const assignWaiting = (): void => {
     for (const utterance of waiting) {
@@ -64,12 +68,8 @@ export async function createRecognition(deps: Deps): Promise<Recognition> {
     assignWaiting()
   }
 
-  const starts = Array.from(
-    { length: deps.threads },
-    () => new Promise<void>((ready, failed) => threads.open(ready, failed)),
-  )
   try {
-    await Promise.all(starts)
+    await new Promise<void>(threads.open)
   } catch (error) {
     await threads.close()
     throw new Error('the recogniser could not be started', { cause: error })
@@ -107,11 +107,12 @@ export async function createRecognition(deps: Deps): Promise<Recognition> {
   }
 }
 
-/** As many threads as asked for: one that is lost or holds too many grammars is replaced. `onFree`: there are decoders that nobody uses. */
-function createThreads({ clock, log, threads, entry }: Deps, onFree: () => void) {
+/** As many threads as are needed: one that is lost or holds too many grammars is replaced. `onFree`: there are decoders that nobody uses. */
+function createThreads({ clock, log, threads: most, entry }: Deps, onFree: () => void) {
   const current = new Set<Decoders>()
   const retired = new Set<Decoders>()
   const pending = new Set<Cancel>()
+  let wanted = 1
   let ending: Promise<unknown> = Promise.resolve()
   let closed = false
 
@@ -142,6 +143,7 @@ function createThreads({ clock, log, threads, entry }: Deps, onFree: () => void)
     })
     current.add(opened)
   }
+  const areAllReady = (): boolean => [...current].every((decoders) => decoders.isReady())
   const openLater = (): void => {
     const cancel = clock.after(restartAfter, () => {
       pending.delete(cancel)
@@ -151,7 +153,7 @@ function createThreads({ clock, log, threads, entry }: Deps, onFree: () => void)
   }
   /** A replacement of the one that is gone may be under way. */
   const openMissing = (): void => {
-    if (current.size < threads) open(nothing, openLater)
+    if (current.size < wanted) open(nothing, openLater)
   }
   const retire = (old: Decoders): void => {
     retired.add(old)
@@ -159,17 +161,25 @@ function createThreads({ clock, log, threads, entry }: Deps, onFree: () => void)
   }
   /** The old thread goes on until the new one is ready; one replacement at a time. */
   const replace = (old: Decoders): void => {
-    if (current.size > threads || ![...current].every((decoders) => decoders.isReady())) return
+    if (current.size > wanted || !areAllReady()) return
     open(() => {
       if (current.delete(old)) retire(old)
     }, openMissing)
   }
   /** Those that are missing and not about to be tried again. */
   const openAll = (): void => {
-    while (!closed && current.size + pending.size < threads) open(nothing, openLater)
+    while (!closed && current.size + pending.size < wanted) open(nothing, openLater)
+  }
+  /** One more when all are crowded, and the last one is there. */
+  const spread = (): void => {
+    if (wanted >= most || current.size < wanted || !areAllReady()) return
+    if ([...current].some((decoders) => decodersOfThread - decoders.free() < crowd)) return
+    wanted++
+    openAll()
   }
   /** Nobody speaks. */
   const letGo = (): void => {
+    wanted = 1
     const gone = [...current, ...retired]
     current.clear()
     retired.clear()
@@ -184,7 +194,7 @@ function createThreads({ clock, log, threads, entry }: Deps, onFree: () => void)
   /** The thread with the most decoders that nobody uses; undefined when all are in use. */
   const next = (): Decoders | undefined =>
     [...current].filter((decoders) => decoders.free() > 0).sort((one, other) => other.free() - one.free())[0]
-  return { close, next, open, openAll, letGo }
+  return { close, next, open, openAll, spread, letGo }
 }
 
 function nothing(): void {
