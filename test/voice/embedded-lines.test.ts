@@ -75,7 +75,7 @@ test('a voice whose answers a telephone blurs is understood over it, and as well
 const having = (heard: HeardWords): Recognition => ({
   listen: () => ({ feed: () => undefined, end: () => Promise.resolve(heard), drop: () => undefined }),
   dictate: () => Promise.resolve(null),
-  wake: () => undefined,
+  join: () => () => undefined,
   close: () => Promise.resolve(),
 })
 

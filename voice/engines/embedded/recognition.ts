@@ -1,6 +1,6 @@
 /**
- * Owns the pool of recognition threads: gives every utterance a recogniser while it is spoken, opens threads as more speak at once, lets utterances wait
- * when all are taken, replaces threads that died, got stuck or hold too many grammars. What is lost on the way comes back as not understood; it never throws.
+ * Owns the pool of recognition threads: opens as many as the callers on the line need, gives every utterance a recogniser while it is spoken, lets utterances
+ * wait when all are taken, replaces threads that died, got stuck or hold too many grammars. What is lost on the way comes back as not understood; it never throws.
  */
 import type { Cancel, Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
@@ -16,8 +16,8 @@ export type Recognition = {
   listen(grammar: Grammar, gain: number, onPartial: (words: readonly string[]) => void): Utterance
   /** Any words, of a whole utterance; the caller gives the buffer away. Null: not understood, or not in time. Never rejects. */
   dictate(sound: Int16Array<ArrayBuffer>, gain: number): Promise<HeardWords | null>
-  /** Somebody will speak soon. */
-  wake(): void
+  /** A caller is on the line and will speak, until what this returns is called. */
+  join(): () => void
   /** Idempotent. */
   close(): Promise<void>
 }
@@ -32,10 +32,8 @@ type Deps = {
   readonly restAfter?: number | undefined
 }
 
-/** At most: 8 MB and 50 ms each, one at the start and the others when so many speak at once. */
+/** At most: 8 MB and 50 ms each, one at the start and the others when so many speak at once. There is a thread for so many callers, who may all do so. */
 const decodersOfThread = 4
-/** Whoever speaks beside fewer on a thread is hardly held up by them. More of them want another thread. */
-const crowd = 2
 const maxWaiting = 64
 /** A thread that could not be started is tried again after this, ms. */
 const restartAfter = 1000
@@ -51,7 +49,6 @@ export async function createRecognition(deps: Deps): Promise<Recognition> {
   const assign = (utterance: LiveUtterance, decoders: Decoders): void => {
     assigned.set(utterance, decoders)
     decoders.assign(utterance)
-    threads.spread()
   }
   const assignWaiting = (): void => {
     for (const utterance of waiting) {
@@ -69,7 +66,7 @@ export async function createRecognition(deps: Deps): Promise<Recognition> {
   }
 
   try {
-    await new Promise<void>(threads.open)
+    await new Promise<void>(threads.start)
   } catch (error) {
     await threads.close()
     throw new Error('the recogniser could not be started', { cause: error })
@@ -80,15 +77,24 @@ export async function createRecognition(deps: Deps): Promise<Recognition> {
     isBusy: () => waiting.size > 0 || assigned.size > 0,
     letGo: threads.letGo,
   })
+  let callers = 0
   const wake = (): void => {
     rest.used()
-    threads.openAll()
+    threads.open(Math.ceil(callers / decodersOfThread))
   }
   rest.used()
   const dictator = createDictator({ clock: deps.clock, log: deps.log })
   return {
     dictate: dictator.take,
-    wake,
+    join() {
+      callers++
+      wake()
+      let isOver = false
+      return () => {
+        if (!isOver) callers--
+        isOver = true
+      }
+    },
     listen(grammar, gain, onPartial) {
       const utterance = createUtterance({ id: ++lastId, grammar, gain, clock: deps.clock, onPartial, onSettled })
       wake()
@@ -107,7 +113,7 @@ export async function createRecognition(deps: Deps): Promise<Recognition> {
   }
 }
 
-/** As many threads as are needed: one that is lost or holds too many grammars is replaced. `onFree`: there are decoders that nobody uses. */
+/** As many threads as were needed at most: one that is lost or holds too many grammars is replaced. `onFree`: there are decoders that nobody uses. */
 function createThreads({ clock, log, threads: most, entry }: Deps, onFree: () => void) {
   const current = new Set<Decoders>()
   const retired = new Set<Decoders>()
@@ -143,7 +149,6 @@ function createThreads({ clock, log, threads: most, entry }: Deps, onFree: () =>
     })
     current.add(opened)
   }
-  const areAllReady = (): boolean => [...current].every((decoders) => decoders.isReady())
   const openLater = (): void => {
     const cancel = clock.after(restartAfter, () => {
       pending.delete(cancel)
@@ -161,21 +166,15 @@ function createThreads({ clock, log, threads: most, entry }: Deps, onFree: () =>
   }
   /** The old thread goes on until the new one is ready; one replacement at a time. */
   const replace = (old: Decoders): void => {
-    if (current.size > wanted || !areAllReady()) return
+    if (current.size > wanted || ![...current].every((decoders) => decoders.isReady())) return
     open(() => {
       if (current.delete(old)) retire(old)
     }, openMissing)
   }
-  /** Those that are missing and not about to be tried again. */
-  const openAll = (): void => {
+  /** Those that are missing and not about to be tried again, where so many are needed. */
+  const openMore = (needed: number): void => {
+    wanted = Math.max(wanted, Math.min(most, needed))
     while (!closed && current.size + pending.size < wanted) open(nothing, openLater)
-  }
-  /** One more when all are crowded, and the last one is there. */
-  const spread = (): void => {
-    if (wanted >= most || current.size < wanted || !areAllReady()) return
-    if ([...current].some((decoders) => decodersOfThread - decoders.free() < crowd)) return
-    wanted++
-    openAll()
   }
   /** Nobody speaks. */
   const letGo = (): void => {
@@ -194,7 +193,7 @@ function createThreads({ clock, log, threads: most, entry }: Deps, onFree: () =>
   /** The thread with the most decoders that nobody uses; undefined when all are in use. */
   const next = (): Decoders | undefined =>
     [...current].filter((decoders) => decoders.free() > 0).sort((one, other) => other.free() - one.free())[0]
-  return { close, next, open, openAll, spread, letGo }
+  return { close, next, start: open, open: openMore, letGo }
 }
 
 function nothing(): void {
