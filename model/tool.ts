@@ -61,6 +61,8 @@ export type ToolWork = {
   readonly committed?: Promise<void>
   /** The database does not answer just now. */
   readonly isAway?: () => boolean
+  /** What whoever asks knows it by already. */
+  readonly toolCallId?: string
   /** Writes down, where the call itself is written, that a tool of the integrator is asked; false: it may not be asked any more. */
   readonly announce?: (call: AskedTool) => Promise<boolean>
 }

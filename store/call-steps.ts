@@ -1,7 +1,7 @@
 /** Owns who runs a call, and how its log is read. How it is born: call-births.ts; how its steps are written: write-steps.ts. */
 import { callColumns, workerConfigOf, type CallFactsRow } from './call-rows.ts'
 import { isCaptureWanted } from './standing-captures.ts'
-import type { Json } from '../model/json.ts'
+import type { Json, JsonObject } from '../model/json.ts'
 import type { AccountId, CallId, NodeId } from '../model/ids.ts'
 import { inTime } from './in-time.ts'
 import { leaseLength, nothingSeen, type NodeSightings } from './nodes.ts'
@@ -220,14 +220,35 @@ export function listEventsFrom(
     where call_id = ${callId} and seq >= ${from} order by seq limit ${limit}`
 }
 
+/** Ms since the answer, when an actor of a later epoch first wrote something of the call; null: none has. */
+export async function takenAfter(sql: Sql, callId: CallId, epoch: number): Promise<number | null> {
+  const [row] = await sql<{ at: number | null }[]>`
+    select (extract(epoch from min(call_events.at) - calls.started_at) * 1000)::float8 as at from calls
+    join call_events on call_id = calls.id and call_events.epoch > ${epoch} where calls.id = ${callId} group by calls.started_at`
+  return row?.at ?? null
+}
+
+type LoggedTool = {
+  readonly id: string
+  readonly name: string
+  readonly arguments: JsonObject
+  /** Absent: of an older version. */
+  readonly toolCallId?: string
+  readonly at: number
+  /** By a `tool_asked` behind it. */
+  readonly isAsked: boolean
+}
+
 /** Calls of tools by these ids, in their order. */
-export function findToolCalls(
-  sql: Sql,
-  callId: CallId,
-  ids: readonly string[],
-): Promise<{ readonly id: string; readonly name: string }[]> {
-  return sql<{ id: string; name: string }[]>`
-    select event ->> 'id' as id, event ->> 'name' as name from call_events
+export async function findToolCalls(sql: Sql, callId: CallId, ids: readonly string[]): Promise<LoggedTool[]> {
+  const rows = await sql<(LoggedTool & { toolCallId: string | null })[]>`
+    select event ->> 'id' as id, event ->> 'name' as name, event -> 'arguments' as arguments, event ->> 'toolCallId' as tool_call_id, at,
+      exists (
+        select from call_events asked
+        where asked.call_id = called.call_id and asked.event ->> 'type' = 'tool_asked' and not asked.ignored
+          and asked.event ->> 'toolCallId' = called.event ->> 'toolCallId') as is_asked
+    from call_events called
     where call_id = ${callId} and event ->> 'type' = 'tool_called' and not ignored and event ->> 'id' = any(${[...ids]}::text[])
     order by seq`
+  return rows.map(({ toolCallId, ...row }) => ({ ...row, ...(toolCallId !== null && { toolCallId }) }))
 }

@@ -62,8 +62,6 @@ type ToolCallCopy = {
   readonly data: ToolCallData
   readonly now: number
   readonly newId: NewId
-  /** Aborted: nobody waits for it any more, and nothing is written. */
-  readonly signal?: AbortSignal
 }
 
 /**
@@ -73,7 +71,7 @@ type ToolCallCopy = {
 export async function enqueueToolCall(
   sql: Sql,
   { accountId, workerId, id: callId }: CallAtHand,
-  { data, now, newId, signal }: ToolCallCopy,
+  { data, now, newId }: ToolCallCopy,
 ): Promise<boolean> {
   const events = [{ type: 'call.tool_call', data: data as JsonObject }] as const
   const enqueue = async (tx: Transaction): Promise<true> => {
@@ -84,7 +82,7 @@ export async function enqueueToolCall(
         for no key update`,
       enqueueDeliveries(tx, { accountId, workerId, callId, events, now, newId }),
     ])
-    if (active.length === 0 || signal?.aborted) throw new NotActive()
+    if (active.length === 0) throw new NotActive()
     return true
   }
   return sql.begin(enqueue).catch((error: unknown) => {

@@ -28,6 +28,17 @@ export type CallBirth = {
 /** As a leg tells it (LegEvent), or whoever found that the leg is gone. Absent in logs of before it was told. */
 export type LegEnd = { readonly endedBy?: EndedBy; readonly endCause?: string | null; readonly silentFor?: number }
 
+/**
+ * `toolCallId` is what subscribers and the integrator know it by: one of the integrator that has it is asked only behind its `tool_asked`. Absent in logs
+ * of older versions, which asked without a word.
+ */
+export type CalledTool = {
+  readonly id: string
+  readonly name: string
+  readonly arguments: JsonObject
+  readonly toolCallId?: string
+}
+
 export type CallFact =
   | ({ readonly type: 'created' } & CallBirth)
   /**
@@ -123,7 +134,7 @@ export type CallFact =
   /** The agent is saying this, under the number that it will have; told where somebody wants to read along. */
   | { readonly type: 'turn_shown'; readonly index: number; readonly turn: ShownTurn }
   /** The engine wants a tool run; `id` is never used again in the call. */
-  | { readonly type: 'tool_called'; readonly id: string; readonly name: string; readonly arguments: JsonObject }
+  | ({ readonly type: 'tool_called' } & CalledTool)
   | {
       readonly type: 'tool_answered'
       readonly id: string
@@ -132,7 +143,7 @@ export type CallFact =
     }
   /** Nobody waits for it any more. */
   | { readonly type: 'tool_canceled'; readonly id: string }
-  /** A tool of the integrator is about to be asked while the database is away: whoever subscribed is told by this step. */
+  /** A tool of the integrator is about to be asked, and not before this is written: whoever subscribed is told by this step. */
   | { readonly type: 'tool_asked'; readonly toolCallId: string; readonly name: string; readonly arguments: JsonObject }
   /** The engine does not do all that the call was asked for. */
   | { readonly type: 'warned'; readonly warning: CallWarning }
@@ -306,8 +317,8 @@ export type Effect =
   | { readonly type: 'whisper'; readonly text: string }
   /** What the script has for an answering machine, after its tone: ends in `agent_finished`. */
   | { readonly type: 'leave_message' }
-  /** Once: an actor that takes the call over does not run it again. Comes back as `tool_answered`. */
-  | { readonly type: 'run_tool'; readonly id: string; readonly name: string; readonly arguments: JsonObject }
+  /** Once: an actor that takes the call over runs it only where nobody can have been asked. Comes back as `tool_answered`. */
+  | ({ readonly type: 'run_tool' } & CalledTool)
   | { readonly type: 'cancel_tool'; readonly id: string }
   /** Silences the agent, closes the leg and hears the caller's last words out: ends in `leg_closed`. */
   | { readonly type: 'wind_up'; readonly reason: WindUpReason }

@@ -7,7 +7,7 @@ import type { Turn } from '../../model/call.ts'
 import type { CallId, NewId, NodeId } from '../../model/ids.ts'
 import type { Bus } from '../../model/bus.ts'
 import { keysOf } from '../../model/transcript-marks.ts'
-import { findOwners } from '../../store/call-steps.ts'
+import { findOwners, takenAfter } from '../../store/call-steps.ts'
 import { renewCallWords } from '../../store/call-words.ts'
 import type { Sql } from '../../store/sql.ts'
 import { listTurns } from '../../store/transcripts.ts'
@@ -45,6 +45,8 @@ type Found = Extract<CallFact, { type: 'turn_found' }>
 /** Whoever has the call may have died, and another one be about to take it. */
 const attempts = 4
 const pauseBetween = 500
+/** Ms in which an actor that has taken a call listens to what the leg had kept. */
+const listensWithin = 2_000
 const nothing: ReadonlySet<KeptStep> = new Set()
 
 export function createFoundTurns(deps: Deps): BringFound {
@@ -82,10 +84,12 @@ export function createFoundTurns(deps: Deps): BringFound {
     const accountId = steps[0]?.tenure.accountId
     if (accountId === undefined || found.length === 0) return nothing
     const written = await listTurns(sql, accountId, callId)
+    const taken = await takenAfter(sql, callId, found[0]!.fact.epoch)
+    const heardAgainUntil = (taken ?? Number.NEGATIVE_INFINITY) + listensWithin
     // What this node's own actor writes waits behind these steps.
     const here = new Set<Found>()
     for (const { fact } of found) {
-      if (isAmong(written, fact.turn)) continue
+      if (isAmong(written, fact.turn, heardAgainUntil)) continue
       const told = await bring(callId, fact, signal)
       if (told === 'left') break
       if (told === 'here') here.add(fact)
@@ -94,7 +98,9 @@ export function createFoundTurns(deps: Deps): BringFound {
     await renewCallWords(sql, [callId])
     // A version of before this was told takes no notice of it.
     const there = await listTurns(sql, accountId, callId)
-    return new Set(found.flatMap(({ step, fact }) => (here.has(fact) || isAmong(there, fact.turn) ? [step] : [])))
+    return new Set(
+      found.flatMap(({ step, fact }) => (here.has(fact) || isAmong(there, fact.turn, heardAgainUntil) ? [step] : [])),
+    )
   }
 }
 
@@ -105,12 +111,23 @@ function foundIn({ tenure: { epoch, version }, logged }: KeptStep): Found | null
   return { type: 'turn_found', epoch, version, turn, ...(usage && { usage }) }
 }
 
-/** What the leg had kept of the caller was heard again, and what it had of the agent became the other actor's: nobody speaks twice at a time. */
-const isAmong = (turns: readonly Turn[], turn: Turn): boolean =>
-  turns.some((one) => one.role === turn.role && (isSame(one, turn) || overlap(one, turn) * 2 > shorterOf(one, turn)))
+/**
+ * What the leg had kept of the caller was heard again until then, ms since the answer, and what it had of the agent became the other actor's: nobody speaks
+ * twice at a time.
+ */
+const isAmong = (turns: readonly Turn[], turn: Turn, heardAgainUntil: number): boolean =>
+  turns.some(
+    (one) =>
+      one.role === turn.role && (isSame(one, turn, heardAgainUntil) || overlap(one, turn) * 2 > shorterOf(one, turn)),
+  )
 
-/** Keys take no time: those that the leg had kept are told as of the moment in which the other actor heard them. */
-const isSame = (one: Turn, other: Turn): boolean =>
-  one.text === other.text && (one.from === other.from || (keysOf(other.text) !== null && one.from > other.from))
+/**
+ * Two engines need not agree on the time at which words were said that both have heard. Keys take no time: those that the leg had kept are told as of the
+ * moment in which the other actor heard them.
+ */
+const isSame = (one: Turn, other: Turn, heardAgainUntil: number): boolean =>
+  one.text === other.text && (one.from === other.from || (one.from > other.from && isHeardAgain(one, heardAgainUntil)))
+const isHeardAgain = ({ role, text, from }: Turn, heardAgainUntil: number): boolean =>
+  role === 'user' && (from < heardAgainUntil || keysOf(text) !== null)
 const overlap = (one: Turn, other: Turn): number => Math.min(one.to, other.to) - Math.max(one.from, other.from)
 const shorterOf = (one: Turn, other: Turn): number => Math.max(1, Math.min(one.to - one.from, other.to - other.from))

@@ -3,7 +3,6 @@
  * the tool's own secret, and told to subscribers by a copy. docs/contract/tools.md "External tools".
  */
 import type { Clock } from '../../model/clock.ts'
-import { deadline } from '../../model/deadline.ts'
 import { ToolCallAnswer, type ToolCallData } from '../../model/events.ts'
 import type { NewId } from '../../model/ids.ts'
 import type { JsonObject } from '../../model/json.ts'
@@ -11,7 +10,6 @@ import type { Log } from '../../model/log.ts'
 import type { Issue } from '../../model/problem.ts'
 import type { ToolDescriptor, ToolResult, ToolWork } from '../../model/tool.ts'
 import { defaultHookTimeout } from '../../model/webhook.ts'
-import { databaseUnreachable } from '../../store/database-unreachable.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { enqueueToolCall, toolSecretPlace, type CallAtHand, type SealedTool } from '../../store/tool-calls.ts'
@@ -31,15 +29,12 @@ export type ExternalDeps = {
 }
 
 /** Who asks, where it is a call. */
-type Asking = Pick<ToolWork, 'announce' | 'isAway'>
+type Asking = Pick<ToolWork, 'announce' | 'toolCallId'>
 
 /** Its call is all that it takes of the context. */
 type ExternalTool = Omit<WorkerTool, 'prepare'> & {
   prepare(given: JsonObject): ((context: unknown, signal: AbortSignal) => Promise<ToolResult>) | Issue[]
 }
-
-/** Ms that the copy of a tool call waits for the database. */
-export const copyPatience = 1_000
 
 /** Of several tools with one name the first is bound. */
 export function externalTools(deps: ExternalDeps & Asking, { call }: Pick<OfferContext, 'call'>): ExternalTool[] {
@@ -84,9 +79,8 @@ async function askTool(
   if (!isActive(call)) return callNotActive()
   const { id: callId, accountId } = call
   const secret = deps.box.open(tool.signingSecret, toolSecretPlace({ accountId, callId, name: tool.name }))
-  const data = toolCallOf(call, tool, given, deps.newId())
-  // A caller waits: without a copy there is nothing to commit first.
-  if (call.isToolCallCopied && !(await copied(deps, call, data))) return callNotActive()
+  const data = toolCallOf(call, tool, given, deps.toolCallId ?? deps.newId())
+  if (!(await written(deps, call, data))) return callNotActive()
   const answer = await askHook(
     { ...deps, now: deps.clock.now },
     {
@@ -110,27 +104,17 @@ async function askTool(
   return result
 }
 
-/** By the log of the call where the database is away: either way it is written before anybody is asked. False: the call is over. */
-async function copied(deps: ExternalDeps & Asking, call: CallAtHand, data: ToolCallData): Promise<boolean> {
-  const { announce, isAway, clock, sql, newId } = deps
+/**
+ * Before anybody is asked. By the log of a call that somebody runs, which its copies are told by, so that who takes the call over knows whether somebody was
+ * asked; of others there is nothing to write but copies. False: the call is over.
+ */
+async function written(deps: ExternalDeps & Asking, call: CallAtHand, data: ToolCallData): Promise<boolean> {
   const { toolCallId, name, arguments: given } = data
-  const byItsLog = announce && (() => announce({ toolCallId, name, arguments: given }))
-  if (byItsLog && isAway?.()) return byItsLog()
-  const late = new AbortController()
-  const giveUp = (): 'late' => {
-    late.abort()
-    return 'late'
-  }
-  const writing = enqueueToolCall(sql, call, { data, now: clock.now(), newId, signal: late.signal })
-  try {
-    const result = await (byItsLog ? deadline(clock, copyPatience, writing, giveUp) : writing)
-    if (result === 'late') return (await byItsLog?.()) ?? false
-    if (result) deps.wakeDeliveries()
-    return result
-  } catch (error) {
-    if (byItsLog && databaseUnreachable(error)) return byItsLog()
-    throw error
-  }
+  if (deps.announce) return deps.announce({ toolCallId, name, arguments: given })
+  if (!call.isToolCallCopied) return true
+  const isCopied = await enqueueToolCall(deps.sql, call, { data, now: deps.clock.now(), newId: deps.newId })
+  if (isCopied) deps.wakeDeliveries()
+  return isCopied
 }
 
 function toolCallOf(call: CallAtHand, tool: SealedTool, given: JsonObject, toolCallId: string): ToolCallData {

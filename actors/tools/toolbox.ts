@@ -98,8 +98,6 @@ const whatToolsTake = (call: CallAtHand, now: number): CallAtHand => ({
   customer: null,
   request: {},
   hookAnswer: {},
-  // Whoever asks by it runs the call, and who takes copies may have come since.
-  isToolCallCopied: true,
   startedAt: call.startedAt ?? now,
   outcome: null,
 })

@@ -102,6 +102,7 @@ test('turns that a living node had only on its disk when another took its call a
   await pass(shared, 200)
   database.cut()
   for (const [text, from] of [
+    ['no', 400],
     ['one', 1_000],
     ['two', 2_000],
     ['[pressed 1]', 2_500],
@@ -111,16 +112,19 @@ test('turns that a living node had only on its disk when another took its call a
   first.sleeps(true)
   await pass(shared, 450)
   await until(() => second.node.engine.configs.length === 1)
+  // Its engine is of another opinion on when that was said.
+  t.ok(await says(second, 'no', 1_450))
   t.ok(await says(second, 'two, which its leg had kept', 2_050))
   t.ok(await says(second, '[pressed 1]', 3_500))
-  t.ok(await says(second, 'four', 4_000))
+  // Another time.
+  t.ok(await says(second, 'three', 4_000))
   first.sleeps(false)
   database.mend()
   await until(async () => {
     await pass(shared, 100)
-    return (await said()).length === 6
+    return (await said()).length === 7
   })
-  t.same(await said(), ['zero', 'two, which its leg had kept', '[pressed 1]', 'four', 'one', 'three'])
+  t.same(await said(), ['zero', 'no', 'two, which its leg had kept', '[pressed 1]', 'three', 'one', 'three'])
   const recalled = () => second.node.engine.told.filter((told) => told.startsWith('recall'))
   await until(() => recalled().length === 2)
   t.same(recalled(), ['recall:user:one', 'recall:user:three'])
@@ -129,7 +133,7 @@ test('turns that a living node had only on its disk when another took its call a
   const log = await listCallEvents(shared.sql, callId)
   const again = log.flatMap(({ event }) => ((event as { type: string }).type === 'turn_found' ? [event] : []))
   for (const fact of again) await second.node.switchboard.route(callId, fact as unknown as CallFact)
-  t.equal((await said()).length, 6, 'told again they are not written again')
+  t.equal((await said()).length, 7, 'told again they are not written again')
   const sessions = first.node.engine.configs.length
   const given = second.node.switchboard.handOver(new AbortController().signal)
   await until(async () => {
@@ -139,7 +143,7 @@ test('turns that a living node had only on its disk when another took its call a
   t.equal(await given, 1)
   t.same(
     first.node.engine.configs.at(-1)?.history.map(({ text }) => text),
-    ['zero', 'one', 'two, which its leg had kept', 'three', '[pressed 1]', 'four'],
+    ['zero', 'one', 'no', 'two, which its leg had kept', 'three', '[pressed 1]', 'three'],
     'who goes on has them where they were said',
   )
   t.ok(await says(first, 'five', 5_000))

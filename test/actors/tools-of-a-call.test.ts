@@ -3,6 +3,7 @@ import { test, type Test } from 'tap'
 import { replay } from '../../actors/call/machine/replay.ts'
 import type { JsonObject } from '../../model/json.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
+import type { Sql } from '../../store/sql.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
 import { isAsking, waitingFor } from '../scenes/blocked-queries.ts'
 import { box, openCallNode, openShared } from '../scenes/call-node.ts'
@@ -130,7 +131,7 @@ test('a tool is looked up while the step that asks for it is committed, and aske
   t.equal(await told('result:t1'), 'result:t1:lookup:success')
 })
 
-test('while the database is away a tool of the integrator is asked at once and once, and its copy is told by the log of the call', async (t) => {
+test('while the database is away a tool of the integrator is asked at once and once, and its copy is told by the log of the call as ever', async (t) => {
   const { shared, database, callId, accountId, receiver, callTool, told, fact, replayed } = await talk(t)
   const request = { eventType: 'call.tool_call', url: 'https://example.com/hook' } as const
   await createSubscription(shared.sql, box, { accountId, request, newId, now: shared.clock.now() })
@@ -155,7 +156,11 @@ test('while the database is away a tool of the integrator is asked at once and o
   })
   const [, asked] = receiver.deliveries
   t.same(JSON.parse((await copies()).at(-1)?.body ?? '{}'), { type: 'call.tool_call', data: asked?.data })
-  t.equal((await fact('tool_asked')).length, 1)
+  t.match(
+    await fact('tool_asked', 2),
+    receiver.deliveries.map(({ data }) => ({ toolCallId: (data as { toolCallId: string }).toolCallId })),
+  )
+  t.equal((await copies()).length, 2)
   t.same(await replayed(), [])
 })
 
@@ -222,4 +227,51 @@ test('a tool that was under way when its actor died is not run again: the next o
   t.equal(receiver.deliveries.length, 1, 'it was asked once')
   t.same(await replayed(), [])
   t.equal((await shared.sql`select from calls where id = ${callId} and epoch = 2`).count, 1)
+})
+
+/** Its actor stands still between writing down that `t1` was called and that it is about to be asked; another one takes the call over, which finds `log`. */
+async function takenOverUnasked(t: Test, log: (sql: Sql, callId: string) => Promise<unknown> = async () => null) {
+  const given = await talk(t)
+  const { shared, database, node, callId, receiver, engine, callTool, fact } = given
+  database.hold('"tool_asked"')
+  callTool('t1', 'lookup', { colour: 'blue' })
+  await fact('tool_called')
+  await log(shared.sql, callId)
+  receiver.script('/tool', [{ status: 200, body: JSON.stringify({ result: 1 }) }])
+  await shared.sql`update nodes set lease_until = now() - interval '1 s' where id = ${node.nodeId}`
+  const next = await openCallNode(shared)
+  t.teardown(() => next.close())
+  await fact('tool_answered')
+  database.release()
+  await until(() => engine.told.includes('close'))
+  return { ...given, next }
+}
+
+test('a tool of the integrator that nobody was asked for yet when its actor was gone is run by the next one, once, under the id that it had', async (t) => {
+  const { next, engine, receiver, fact, replayed } = await takenOverUnasked(t)
+  t.same(next.engine.told, ['result:t1:lookup:success'])
+  t.match(next.engine.configs[0], { owesReply: false })
+  t.match(await fact('tool_answered'), [{ id: 't1', status: 'success' }])
+  t.equal(receiver.deliveries.length, 1)
+  t.notOk(
+    engine.told.some((line) => line.startsWith('result')),
+    'the former one has not asked when it went on',
+  )
+  const [toolCallId] = receiver.deliveries.map(({ data }) => (data as { toolCallId: string }).toolCallId)
+  t.match([await fact('tool_called'), await fact('tool_asked')], [[{ toolCallId }], [{ toolCallId }]])
+  t.same(await replayed(), [])
+})
+
+test('it is told to be lost where a version wrote the log that asked without a word, and where it has become too old', async (t) => {
+  const logs = {
+    'of an older version': (sql: Sql, callId: string) => sql`
+      update call_events set event = event - 'toolCallId' where call_id = ${callId} and event ->> 'type' = 'tool_called'`,
+    'six seconds old': (sql: Sql, callId: string) => sql`
+      update call_events set at = at - interval '6 s' where call_id = ${callId} and event ->> 'type' = 'tool_called'`,
+  }
+  for (const [words, log] of Object.entries(logs)) {
+    const { next, receiver } = await takenOverUnasked(t, log)
+    t.same(next.engine.told, ['result:t1:lookup:error'], words)
+    t.equal(receiver.deliveries.length, 0, words)
+  }
 })

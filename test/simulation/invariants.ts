@@ -13,6 +13,8 @@ import { lineWords } from './simulated-engine.ts'
 /** What was counted while the world went on, by what it was counted for. */
 export type Seen = {
   readonly tools: Map<string, number>
+  /** How often by the id of the tool call. */
+  readonly asked: Map<string, number>
   readonly rang: Map<string, number>
   readonly jobs: Map<string, number>
   /** Lines of the log. */
@@ -31,6 +33,7 @@ export async function findViolations(sql: Sql, plan: Plan, seen: Seen, taken: re
   const violations = [
     ...seen.overbooked,
     ...more(seen.rang, (key, count) => `the telephone of call ${key} rang ${count} times`),
+    ...more(seen.asked, (key, count) => `the tool call ${key} was asked for ${count} times`),
     ...(await ofCalls(sql, seen)),
     ...(await ofDeliveries(sql, taken)),
     ...(await ofCallers(sql, seen)),

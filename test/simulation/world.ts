@@ -68,7 +68,16 @@ export async function simulate(plan: Plan, stage: Stage, keepsNotes = false): Pr
   const talks = new Map<string, Callee>()
   const talkOf = (callId: string): Callee => talks.get(callId) ?? nobodyKnows
   const done = new Map<string, Done[]>()
-  const seen: Seen = { tools: new Map(), rang: new Map(), jobs: new Map(), errors: [], overbooked: [], aside: [], done }
+  const seen: Seen = {
+    tools: new Map(),
+    asked: new Map(),
+    rang: new Map(),
+    jobs: new Map(),
+    errors: [],
+    overbooked: [],
+    aside: [],
+    done,
+  }
   const count = (of: Map<string, number>, key: string): void => void of.set(key, (of.get(key) ?? 0) + 1)
 
   const logOf = (process: Process): Log => {
@@ -89,15 +98,18 @@ export async function simulate(plan: Plan, stage: Stage, keepsNotes = false): Pr
       Promise.resolve([
         {
           name: toolName,
-          provider: 'simulated',
+          provider: 'external',
           description: 'Looks something up.',
           inputSchema: { type: 'object', properties: {}, required: [] },
-          capabilityKey: `simulated.${toolName}`,
+          capabilityKey: `external.${toolName}`,
         },
       ]),
-    async call(_account, _worker, { phoneCallId }, { committed } = {}) {
+    async call(_account, _worker, { phoneCallId, arguments: given }, { committed, toolCallId = '', announce } = {}) {
       await committed
+      if (!(await announce?.({ toolCallId, name: toolName, arguments: given })))
+        return { status: 'error', error: { code: 'CALL_NOT_ACTIVE', message: 'The call is over.' } }
       count(seen.tools, phoneCallId ?? '')
+      count(seen.asked, toolCallId)
       loop.note(`tool ${process.name} runs`)
       await new Promise<void>((resolve) => void process.clock.after(300, resolve))
       return { status: 'success', data: {} }

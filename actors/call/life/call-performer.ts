@@ -24,7 +24,7 @@ import { readLostTools } from './read-call.ts'
 import { prepareConversation, prepareDisclosure } from './prepare-talk.ts'
 import { createRecordingOrders, type RecordingOrders } from './recording-orders.ts'
 import { createSupervisionOrders, type SupervisionOrders } from './supervision-orders.ts'
-import { createToolRuns, lostResult, type GiveResult, type ToolRuns } from './run-tool.ts'
+import { createToolRuns, type GiveResult, type ToolRuns } from './run-tool.ts'
 import { createToldInOrder } from './told-in-order.ts'
 import type { TriedSession } from './try-session.ts'
 
@@ -76,10 +76,12 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     if (isKeyEvent(event)) early.key(event)
   }
 
+  const numbered = (fact: CallFact): CallFact =>
+    fact.type === 'tool_called' ? { ...fact, toolCallId: deps.newId() } : fact
   const talkEnd: CallEnd = {
     ...end,
     post(untold) {
-      const fact = meter.withUsage(untold)
+      const fact = numbered(meter.withUsage(untold))
       if (fact.type === 'tool_called') tools.wanted(fact)
       if (fact.type !== 'turn_committed') return end.post(fact)
       // Who follows need not hear it again.
@@ -108,10 +110,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     const lost = effect.lostTools ? await readLostTools(deps, end.callId, effect.lostTools) : []
     // What the caller says is kept by the former one until somebody listens.
     await conversation.open().finally(() => former?.abandon())
-    for (const { id, name } of lost) {
-      conversation?.toolResult(id, name, lostResult)
-      end.post({ type: 'tool_answered', id, status: lostResult.status, tookMs: 0 })
-    }
+    for (const tool of lost) run(tools.takeOver(tool, giveResult), noFact)
   }
   const disclose = async (effect: Disclose): Promise<void> => {
     dropTried()
@@ -134,6 +133,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
       .finally(() => giving?.abandon())
     return aside
   }
+  const giveResult: GiveResult = (id, name, result) => conversation?.toolResult(id, name, result)
   const whisper = (text: string): void => void (early.whisper(text) || conversation?.whisper(text))
   const turnFound = ({ role, text }: Said): void => {
     if (!early.found({ role, text })) conversation?.turnFound({ role, text })
@@ -160,7 +160,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   const recording = createRecordingOrders(deps, end)
   const supervision = createSupervisionOrders(deps, end)
   const conversationOf = (): Conversation | null => conversation
-  const acts = { startConversation, disclose, passOn, stepAside, whisper, turnFound, supervise }
+  const acts = { startConversation, disclose, passOn, stepAside, giveResult, whisper, turnFound, supervise }
   const talking = { conversationOf, ...acts, supervision }
   const parts: Parts = { deps, end, run, tools, meter, recording, keep, dropTried, attendance, ...talking }
 
@@ -199,6 +199,7 @@ type Parts = {
   disclose(effect: Disclose): Promise<void>
   passOn(): Promise<void>
   stepAside(): Promise<void>
+  readonly giveResult: GiveResult
   whisper(text: string): void
   turnFound(said: Said): void
   supervise(effect: Supervise): Promise<void>
@@ -208,7 +209,6 @@ type Parts = {
 
 function performOne(parts: Parts, effect: Effect): void {
   const { deps, end, run, tools, conversationOf } = parts
-  const giveResult: GiveResult = (id, name, result) => conversationOf()?.toolResult(id, name, result)
   wakeFor(deps, effect)
   switch (effect.type) {
     case 'ask_worker_request':
@@ -224,7 +224,7 @@ function performOne(parts: Parts, effect: Effect): void {
     case 'disclose':
       return run(parts.disclose(effect), engineFailed)
     case 'run_tool':
-      return run(tools.run(effect, giveResult), noFact)
+      return run(tools.run(effect, parts.giveResult), noFact)
     case 'cancel_tool':
       return tools.cancel(effect.id)
     case 'leave_message':

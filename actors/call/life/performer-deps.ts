@@ -2,7 +2,7 @@
 import type { Bus } from '../../../model/bus.ts'
 import type { Clock } from '../../../model/clock.ts'
 import type { WorkerRequestAnswer, WorkerRequestData } from '../../../model/events.ts'
-import type { CallId, NodeId } from '../../../model/ids.ts'
+import type { CallId, NewId, NodeId } from '../../../model/ids.ts'
 import type { Log } from '../../../model/log.ts'
 import type { Telemetry } from '../../../model/telemetry.ts'
 import type { Telephony } from '../../../model/telephony.ts'
@@ -30,6 +30,7 @@ export type PerformerDeps = {
   readonly nodeId?: NodeId
   readonly bus: Bus
   readonly clock: Clock
+  readonly newId: NewId
   readonly log: Log
   readonly telemetry?: Telemetry
   readonly box: SecretBox

@@ -40,7 +40,7 @@ export function readScript(
   })
 }
 
-/** The tools behind these ids, as they were called. */
+/** The tools behind these ids, as they were called, and whether somebody was about to be asked. */
 export function readLostTools({ sql, clock }: Deps, callId: CallId, ids: readonly string[]) {
   return retry(quickReads(clock), () => findToolCalls(sql, callId, ids))
 }

@@ -16,7 +16,7 @@ import {
 } from '../../../model/tool.ts'
 import type { EngineTool } from '../../../model/voice-engine.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
-import type { Effect } from '../call-event.ts'
+import type { CalledTool, Effect } from '../call-event.ts'
 import { engineNamesOf } from '../engine-tool-name.ts'
 import type { CallEnd } from './performer-deps.ts'
 
@@ -24,7 +24,17 @@ import type { CallEnd } from './performer-deps.ts'
 type OfferedTool = EngineTool & Pick<ToolDescriptor, 'provider'> & { readonly toolName: string }
 
 type RunTool = Extract<Effect, { type: 'run_tool' }>
-type Wanted = Pick<RunTool, 'id' | 'name' | 'arguments'>
+
+/** One that a former actor had under way. */
+export type LostTool = CalledTool & {
+  /** By the clock of who took note of it. */
+  readonly at: number
+  /** The log says that it was about to be asked. */
+  readonly isAsked: boolean
+}
+
+/** Ms. Whoever was to ask it and lived on for longer may have asked while its log could not be written. */
+const unaskedFor = 5_000
 
 /** An engine ends its call by itself, after its last words: this would cut them off. */
 const notOffered: readonly string[] = ['call.hang_up']
@@ -63,9 +73,11 @@ export type GiveResult = (id: string, name: string, result: ToolResult) => void
 export type ToolRuns = {
   offer(offer: Offer): void
   /** The engine wants it; what it takes is looked up while the call takes note of that. It is not run unless `run` says so. */
-  wanted(call: Wanted): void
+  wanted(call: CalledTool): void
   /** Resolves when the result has been told and posted. */
   run(effect: RunTool, give: GiveResult): Promise<void>
+  /** The same of one that a former actor had under way: run where nobody can have been asked, and otherwise told to be lost. */
+  takeOver(tool: LostTool, give: GiveResult): Promise<void>
   cancel(id: string): void
   cancelAll(): void
 }
@@ -78,11 +90,12 @@ export function createToolRuns(deps: Deps, end: CallEnd): ToolRuns {
   const wanted = new Map<string, Run>()
   const underWay = new Map<string, AbortController>()
   let offer: Offer | null = null
-  const begin = (offered: Offer, call: Wanted): Run => {
+  const begin = (offered: Offer, call: CalledTool): Run => {
     const controller = new AbortController()
     const { promise: committed, resolve: commit } = Promise.withResolvers<void>()
     const announce = (asked: AskedTool): Promise<boolean> => end.deliver({ type: 'tool_asked', ...asked })
-    const work = { signal: controller.signal, committed, announce }
+    const { toolCallId } = call
+    const work = { signal: controller.signal, committed, announce, ...(toolCallId && { toolCallId }) }
     return { controller, result: runTool(deps, offered, call, work), commit }
   }
   const cancel = (id: string): void => {
@@ -90,7 +103,11 @@ export function createToolRuns(deps: Deps, end: CallEnd): ToolRuns {
     underWay.get(id)?.abort()
     underWay.delete(id)
   }
-  return {
+  const isUnasked = ({ name, toolCallId, at, isAsked }: LostTool): boolean => {
+    const provider = offer?.offered.find((tool) => tool.name === name)?.provider
+    return provider === 'external' && toolCallId !== undefined && !isAsked && deps.clock.now() - at < unaskedFor
+  }
+  const runs: ToolRuns = {
     offer(given) {
       offer = given
       wanted.clear()
@@ -113,9 +130,16 @@ export function createToolRuns(deps: Deps, end: CallEnd): ToolRuns {
       give(id, name, result)
       end.post({ type: 'tool_answered', id, status: result.status, tookMs: deps.clock.now() - began })
     },
+    async takeOver(tool, give) {
+      const { at: _, isAsked: __, ...called } = tool
+      if (isUnasked(tool)) return runs.run({ type: 'run_tool', ...called }, give)
+      give(tool.id, tool.name, lostResult)
+      end.post({ type: 'tool_answered', id: tool.id, status: lostResult.status, tookMs: 0 })
+    },
     cancel,
     cancelAll: () => [...wanted.keys(), ...underWay.keys()].forEach(cancel),
   }
+  return runs
 }
 
 type Deps = {
@@ -129,7 +153,7 @@ type Deps = {
 async function runTool(
   { tools, log, telemetry = noTelemetry }: Deps,
   { call, offered }: Offer,
-  { name, arguments: given }: Wanted,
+  { name, arguments: given }: CalledTool,
   work: ToolWork,
 ): Promise<ToolResult> {
   const tool = offered.find((candidate) => candidate.name === name)
@@ -152,7 +176,7 @@ async function runTool(
 }
 
 /** Of a tool that was under way when its actor was gone: it may have been done, and is not done again by itself. */
-export const lostResult = {
+const lostResult = {
   status: 'error',
   error: {
     code: 'TOOL_FAILED',

@@ -6,7 +6,7 @@ type Args<Type extends CallFact['type']> = { readonly event: Of<Type> }
 
 const runTool = {
   type: 'run_tool',
-  params: ({ event: { id, name, arguments: given } }: Args<'tool_called'>) => ({ id, name, arguments: given }),
+  params: ({ event: { type: _, ...called } }: Args<'tool_called'>) => called,
 } as const
 
 const cancelTool = {
