@@ -19,6 +19,7 @@ import {
   type SeenCall,
   type SeenRound,
 } from '../../tools/chaos/judge.ts'
+import { stolenShare, ticksOf } from '../../tools/chaos/machine.ts'
 import { faultKinds, faultNames, planOf, type FaultName } from '../../tools/chaos/plan.ts'
 import { createRandom } from '../../tools/chaos/random.ts'
 import type { ToldEvent } from '../../tools/chaos/told.ts'
@@ -121,6 +122,7 @@ const roundOf = (fault: FaultName, struck: readonly string[] = []): SeenRound =>
   usualSilence: 1_600,
   holds: 0,
   slack: 300,
+  stolen: 0,
   toolCalls: 1,
 })
 
@@ -141,6 +143,18 @@ test('a line between two processes may hold while the bus is away and a second l
   t.same(foundIn(waited(4_200), split), [])
   t.same(foundIn(waited(4_400), split), ['silence'])
   t.same(foundIn(waited(400), roundOf('nats-kill')), ['silence'])
+})
+
+test('who waits while the host has taken more than a tenth of the processors says nothing of the service, and what is lost then does', async (t) => {
+  const before = ticksOf('cpu  100 0 100 700 50 0 0 50 30 0\ncpu0 50 0 50 350 25 0 0 25 15 0\n')
+  t.same(before, { all: 1_000, stolen: 50 }, 'what guests take is in what users take')
+  const stolen = stolenShare(before, ticksOf('cpu  600 0 100 900 50 0 0 350 30 0\n'))
+  t.equal(stolen, 0.3)
+  const slow: SeenCall = { ...good, silences: [{ from: 0, ms: 4_000 }] }
+  t.same(foundIn(slow, { ...roundOf('postgres-stop'), stolen }), [])
+  t.same(foundIn(slow, { ...roundOf('postgres-stop'), stolen: 0.1 }), ['silence'])
+  const lost: SeenCall = { ...slow, row: { ...good.row!, heard: [] } }
+  t.same(foundIn(lost, { ...roundOf('postgres-stop'), stolen }), ['utterances'])
 })
 
 test('a call that went as it should breaks nothing, and each thing that can go wrong is told by its name', async (t) => {

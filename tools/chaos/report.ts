@@ -1,5 +1,5 @@
 /** Owns how a run reads: a table of faults and invariants with figures, and each violation with its call and the lines of the logs. Pure. */
-import { invariants, type Violation } from './judge.ts'
+import { areSilencesJudged, invariants, type Violation } from './judge.ts'
 import type { Kill } from './kill-cycles.ts'
 import type { RoundReport } from './round.ts'
 
@@ -28,6 +28,7 @@ export function tableOf(reports: readonly RoundReport[]): string {
       lost: `${lost}/${said}`,
       ...Object.fromEntries(invariants.map((name) => [name, String(countOf(violations, name))])),
       'own delay': inMs(report.ownDelay),
+      'host %': String(Math.round(100 * report.stolen)),
     }
   })
   return tableText(rows)
@@ -43,6 +44,13 @@ function tableText(rows: readonly Readonly<Record<string, string>>[]): string {
     `| ${cells.map((cell, index) => (index < 2 ? cell.padEnd(widths[index] ?? 0) : cell.padStart(widths[index] ?? 0))).join(' | ')} |`
   const body = rows.map((row) => line(names.map((name) => row[name] ?? '')))
   return [line(names), line(widths.map((width) => '-'.repeat(width))), ...body].join('\n')
+}
+
+/** What is not known of the rounds; empty where all is. */
+export function unjudgedText(reports: readonly RoundReport[]): string {
+  const unjudged = reports.filter((report) => !areSilencesJudged(report)).map(({ round }) => round.fault)
+  if (unjudged.length === 0) return ''
+  return `Silences are not judged where the host took more than a tenth of the processors: ${unjudged.join(', ')}\n`
 }
 
 /** Of the round without a fault. */

@@ -3,7 +3,6 @@
  * that waits is bounded; the cluster is whole again when it is over.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Cluster, ServiceProcess } from '../cluster/open-cluster.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { Caller, Callers } from './callers.ts'
@@ -21,6 +20,7 @@ import {
 import { costOf, cpuByRole } from './cost.ts'
 import { endOf, type End } from './end-of-call.ts'
 import { leakedPorts, settled, socketsOf } from './leftovers.ts'
+import { watchMachine, type MachineReport } from './machine.ts'
 import { readCalls, type KnownCall } from './outside.ts'
 import type { PlannedRound } from './plan.ts'
 import type { Tenant } from './tenant.ts'
@@ -42,7 +42,7 @@ export type RoundDeps = {
   readonly usualSilence: number | null
 }
 
-export type RoundReport = {
+export type RoundReport = MachineReport & {
   readonly round: PlannedRound
   readonly whom: string
   readonly calls: readonly SeenCall[]
@@ -56,20 +56,16 @@ export type RoundReport = {
   readonly again: number
   /** CPU of a call that talks for a second, ms, by what takes it. */
   readonly cpu: Readonly<Record<string, number>>
-  /** How late this process itself was at most, ms: no figure is better than that. */
-  readonly ownDelay: number
 }
 
 /** Beyond a talk's length and the fault's. */
 const patience = 45_000
 const firstHeardWithin = 15_000
-const oneMillion = 1e6
 const attempts = 3
 
 export async function runRound(deps: RoundDeps, round: PlannedRound): Promise<RoundReport> {
   const { cluster, shaper, turns, told } = deps
-  const delay = monitorEventLoopDelay({ resolution: 10 })
-  delay.enable()
+  const machine = watchMachine()
   const began = Date.now()
   const before = socketsOf(cluster.processes)
   const { placed, failed } = await placeAll(deps, round)
@@ -98,7 +94,7 @@ export async function runRound(deps: RoundDeps, round: PlannedRound): Promise<Ro
   flaws.push(...orphansOf(rows, calls))
   await Promise.all(placed.map((caller) => caller.hangUp().catch(() => undefined)))
   flaws.push(...(await leakedPorts(cluster.processes, before)))
-  delay.disable()
+  const { ownDelay, stolen } = machine()
   const usualSilence = deps.usualSilence ?? usualSilenceOf(calls)
   const struck = blow.ended.length > 0 ? blow.ended.map(({ name }) => name) : [blow.whom]
   const seen: SeenRound = {
@@ -109,6 +105,7 @@ export async function runRound(deps: RoundDeps, round: PlannedRound): Promise<Ro
     usualSilence,
     holds: holdsOf(cluster, round),
     slack: deps.slack,
+    stolen,
     toolCalls: toolCallsOf(turns),
   }
   return {
@@ -122,7 +119,8 @@ export async function runRound(deps: RoundDeps, round: PlannedRound): Promise<Ro
     said: calls.reduce((sum, call) => sum + call.said.length, 0),
     again: calls.reduce((sum, call) => sum + call.told.again, 0),
     cpu,
-    ownDelay: delay.max / oneMillion,
+    ownDelay,
+    stolen,
   }
 }
 

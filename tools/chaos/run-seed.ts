@@ -5,7 +5,7 @@ import { delayFileOf, stepFileOf } from './faults.ts'
 import { openStage } from './open-stage.ts'
 import { linesWith } from './outside.ts'
 import { planOf, type FaultName } from './plan.ts'
-import { costText, tableOf, violationText } from './report.ts'
+import { costText, tableOf, unjudgedText, violationText } from './report.ts'
 import { runRound, type RoundReport } from './round.ts'
 
 export type RunWish = {
@@ -52,7 +52,7 @@ export async function runSeed(wish: RunWish): Promise<readonly RoundReport[]> {
     }
   }
   print(
-    `\nseed ${seed}; a caller waits ${Math.round(usualSilence ?? 0)} ms at most without a fault\n${tableOf(reports)}\n${costText(reports)}\n`,
+    `\nseed ${seed}; a caller waits ${Math.round(usualSilence ?? 0)} ms at most without a fault\n${tableOf(reports)}\n${costText(reports)}\n${unjudgedText(reports)}`,
   )
   return reports
 }
