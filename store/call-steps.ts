@@ -228,14 +228,16 @@ export async function takenAfter(sql: Sql, callId: CallId, epoch: number): Promi
   return row?.at ?? null
 }
 
-type LoggedTool = {
+/** A call of a tool, as the log of its phone call has it. */
+export type LoggedTool = {
   readonly id: string
   readonly name: string
   readonly arguments: JsonObject
   /** Absent: of an older version. */
   readonly toolCallId?: string
+  /** By the clock of who took note of it. */
   readonly at: number
-  /** By a `tool_asked` behind it. */
+  /** By a `tool_asked` behind it somebody was about to be asked. */
   readonly isAsked: boolean
 }
 

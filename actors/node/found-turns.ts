@@ -81,10 +81,11 @@ export function createFoundTurns(deps: Deps): BringFound {
       const fact = foundIn(step)
       return fact ? [{ step, fact }] : []
     })
-    const accountId = steps[0]?.tenure.accountId
-    if (accountId === undefined || found.length === 0) return nothing
+    const tenure = steps[0]?.tenure
+    if (tenure === undefined || found.length === 0) return nothing
+    const { accountId, epoch } = tenure
     const written = await listTurns(sql, accountId, callId)
-    const taken = await takenAfter(sql, callId, found[0]!.fact.epoch)
+    const taken = await takenAfter(sql, callId, epoch)
     const heardAgainUntil = (taken ?? Number.NEGATIVE_INFINITY) + listensWithin
     // What this node's own actor writes waits behind these steps.
     const here = new Set<Found>()

@@ -4,6 +4,7 @@ import process from 'node:process'
 import { parseArgs } from 'node:util'
 import { settingNames } from '../../app/config.ts'
 import { countOptions, countsFrom } from '../cluster/counts.ts'
+import { areSilencesJudged } from './judge.ts'
 import { faultNames, type FaultName } from './plan.ts'
 import { runKills } from './run-kills.ts'
 import { runSeed } from './run-seed.ts'
@@ -47,15 +48,17 @@ async function main(): Promise<void> {
   if (isWhole) print('This version does not know ROLES: three processes that have every role.')
   const counts = countsFrom(isWhole ? { ...values, whole: '3' } : values)
   const until = performance.now() + minutes * 60_000
-  let violations = 0
+  let [violations, unjudged] = [0, 0]
   for (const seed of seeds) {
     print(`\nseed ${seed}`)
     const slack = wholeNumber(values, 'slack')
     const folder = path.resolve(values.folder, `seed-${seed}-${process.pid}`)
     const reports = await runSeed({ seed, faults, counts, calls, turns, slack, folder, until, print })
     violations += reports.reduce((sum, report) => sum + report.violations.length, 0)
+    unjudged += reports.filter((report) => !areSilencesJudged(report)).length
   }
-  print(violations === 0 ? 'Everything held.' : `${violations} violations.`)
+  const but = unjudged === 0 ? '' : ` Silences of ${unjudged} rounds could not be judged.`
+  print(`${violations === 0 ? 'Everything held.' : `${violations} violations.`}${but}`)
   process.exit(violations === 0 ? 0 : 1)
 }
 

@@ -16,6 +16,7 @@ import {
 } from '../../../model/tool.ts'
 import type { EngineTool } from '../../../model/voice-engine.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
+import type { LoggedTool } from '../../../store/call-steps.ts'
 import type { CalledTool, Effect } from '../call-event.ts'
 import { engineNamesOf } from '../engine-tool-name.ts'
 import type { CallEnd } from './performer-deps.ts'
@@ -24,14 +25,6 @@ import type { CallEnd } from './performer-deps.ts'
 type OfferedTool = EngineTool & Pick<ToolDescriptor, 'provider'> & { readonly toolName: string }
 
 type RunTool = Extract<Effect, { type: 'run_tool' }>
-
-/** One that a former actor had under way. */
-export type LostTool = CalledTool & {
-  /** By the clock of who took note of it. */
-  readonly at: number
-  /** The log says that it was about to be asked. */
-  readonly isAsked: boolean
-}
 
 /** Ms. Whoever was to ask it and lived on for longer may have asked while its log could not be written. */
 const unaskedFor = 5_000
@@ -77,7 +70,7 @@ export type ToolRuns = {
   /** Resolves when the result has been told and posted. */
   run(effect: RunTool, give: GiveResult): Promise<void>
   /** The same of one that a former actor had under way: run where nobody can have been asked, and otherwise told to be lost. */
-  takeOver(tool: LostTool, give: GiveResult): Promise<void>
+  takeOver(tool: LoggedTool, give: GiveResult): Promise<void>
   cancel(id: string): void
   cancelAll(): void
 }
@@ -103,7 +96,7 @@ export function createToolRuns(deps: Deps, end: CallEnd): ToolRuns {
     underWay.get(id)?.abort()
     underWay.delete(id)
   }
-  const isUnasked = ({ name, toolCallId, at, isAsked }: LostTool): boolean => {
+  const isUnasked = ({ name, toolCallId, at, isAsked }: LoggedTool): boolean => {
     const provider = offer?.offered.find((tool) => tool.name === name)?.provider
     return provider === 'external' && toolCallId !== undefined && !isAsked && deps.clock.now() - at < unaskedFor
   }

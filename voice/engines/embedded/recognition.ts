@@ -80,7 +80,7 @@ export async function createRecognition(deps: Deps): Promise<Recognition> {
   let callers = 0
   const wake = (): void => {
     rest.used()
-    threads.open(Math.ceil(callers / decodersOfThread))
+    threads.need(Math.ceil(callers / decodersOfThread))
   }
   rest.used()
   const dictator = createDictator({ clock: deps.clock, log: deps.log })
@@ -172,8 +172,8 @@ function createThreads({ clock, log, threads: most, entry }: Deps, onFree: () =>
     }, openMissing)
   }
   /** Those that are missing and not about to be tried again, where so many are needed. */
-  const openMore = (needed: number): void => {
-    wanted = Math.max(wanted, Math.min(most, needed))
+  const need = (count: number): void => {
+    wanted = Math.max(wanted, Math.min(most, count))
     while (!closed && current.size + pending.size < wanted) open(nothing, openLater)
   }
   /** Nobody speaks. */
@@ -193,7 +193,7 @@ function createThreads({ clock, log, threads: most, entry }: Deps, onFree: () =>
   /** The thread with the most decoders that nobody uses; undefined when all are in use. */
   const next = (): Decoders | undefined =>
     [...current].filter((decoders) => decoders.free() > 0).sort((one, other) => other.free() - one.free())[0]
-  return { close, next, start: open, open: openMore, letGo }
+  return { close, next, start: open, need, letGo }
 }
 
 function nothing(): void {
