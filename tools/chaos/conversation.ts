@@ -1,7 +1,10 @@
 /** Owns what callers and the agent talk about while faults strike: questions that all have the same answers, and a tool now and then. Pure. */
 
-/** All of them answer every question, sound unlike each other, and are long enough to be told from a noise. */
-export const answers = ['tea please', 'fruit juice', 'a glass of water', 'something else', 'coffee please'] as const
+/**
+ * All of them answer every question, sound unlike each other, and are long enough to be told from a noise. The ear is sure of them over a telephone, too: what
+ * it doubts it hears twice, and that wait would hide those that faults cost.
+ */
+export const answers = ['tea please', 'lemonade', 'the morning paper', 'something else', 'coffee please'] as const
 
 const questions = [
   'What may we bring to your table when you have arrived',
