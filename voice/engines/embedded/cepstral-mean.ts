@@ -24,22 +24,35 @@ const usualFrames = 40
 /** Places in the recogniser's structure, in words of 32 bits: mean, variance, sum, frames, length. */
 const [sumAt, framesAt, lengthAt] = [2, 3, 4]
 
-/** To be called once after each decoder was made, before it hears anything. */
-export function claimCepstralMean(heap: Heap): CepstralMean {
-  const { HEAP32, HEAPF32 } = heap
+/** What it returns is to be called once after each decoder was made, before that hears anything. */
+export function cepstralMeansOf(heap: Heap): () => CepstralMean {
+  let last = 0
+  return () => {
+    // What is made later mostly lies behind: with eight decoders a look at all of the heap takes longer than making one.
+    const found = findMean(heap, last) ?? findMean(heap, 0)
+    if (found === null)
+      throw new Error('the recogniser keeps its mean in another shape than the version this was written for')
+    last = found.at
+    return meanOf(heap, found)
+  }
+}
+
+type Place = { readonly at: number; readonly owner: number }
+
+function findMean({ HEAP32, HEAPF32 }: Heap, from: number): Place | null {
   const [first = 0] = modelMean
-  for (let at = HEAPF32.indexOf(first); at >= 0; at = HEAPF32.indexOf(first, at + 1)) {
+  for (let at = HEAPF32.indexOf(first, from); at >= 0; at = HEAPF32.indexOf(first, at + 1)) {
     if (!modelMean.every((value, index) => HEAPF32[at + index] === value)) continue
-    const owner = ownerOf(HEAP32, at)
+    const owner = ownerOf(HEAP32, at, from)
     if (owner === null) continue
     // Claimed: the next decoder's search goes past it.
     HEAPF32[at] = 0
-    return meanOf(heap, at, owner)
+    return { at, owner }
   }
-  throw new Error('the recogniser keeps its mean in another shape than the version this was written for')
+  return null
 }
 
-function meanOf({ HEAP32, HEAPF32 }: Heap, at: number, owner: number): CepstralMean {
+function meanOf({ HEAP32, HEAPF32 }: Heap, { at, owner }: Place): CepstralMean {
   const sum = wordAt(HEAP32, owner + sumAt) / 4
   return {
     reset() {
@@ -56,8 +69,8 @@ function meanOf({ HEAP32, HEAPF32 }: Heap, at: number, owner: number): CepstralM
 }
 
 /** The structure that points at the mean. */
-function ownerOf(words: Int32Array, meanAt: number): number | null {
-  for (let at = words.indexOf(meanAt * 4); at >= 0; at = words.indexOf(meanAt * 4, at + 1))
+function ownerOf(words: Int32Array, meanAt: number, from: number): number | null {
+  for (let at = words.indexOf(meanAt * 4, from); at >= 0; at = words.indexOf(meanAt * 4, at + 1))
     if (words[at + lengthAt] === usualMean.length) return at
   return null
 }

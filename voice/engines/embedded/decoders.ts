@@ -7,6 +7,8 @@ import type { LiveUtterance } from './utterance.ts'
 export type Decoders = {
   /** How many more utterances it takes now. */
   free(): number
+  /** So many of its callers may speak at once. */
+  expect(callers: number): void
   assign(utterance: LiveUtterance): void
   release(utterance: LiveUtterance): void
   isReady(): boolean
@@ -33,6 +35,7 @@ const maxGrammars = 100
 
 export function openDecoders({ clock, entry, size, onReady, onLost, onFailing, onFull }: Deps): Decoders {
   const live = new Map<number, LiveUtterance>()
+  let expected = 0
   let onRetired: () => void = () => undefined
   let state: 'starting' | 'ready' | 'retiring' | 'closed' = 'starting'
 
@@ -75,6 +78,11 @@ export function openDecoders({ clock, entry, size, onReady, onLost, onFailing, o
   }
   const decoders: Decoders = {
     free: () => (state === 'ready' ? size - live.size : 0),
+    expect(callers) {
+      if (callers === expected) return
+      expected = callers
+      thread.tell({ type: 'callers', callers })
+    },
     assign(utterance) {
       live.set(utterance.id, utterance)
       utterance.assign(thread)

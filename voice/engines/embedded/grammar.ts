@@ -85,6 +85,8 @@ const afterDigits = ['please', 'thank you']
 const phones =
   'AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH'.split(' ')
 const phonePrefix = '+'
+/** Those of the loop that is in each grammar. */
+export const phoneWords: Grammar['words'] = phones.map((phone) => [phonePrefix + phone, phone] as const)
 
 const [start, opened, phrased, end, garbage] = [0, 1, 2, 3, 4]
 
@@ -155,10 +157,7 @@ function grammarOf(
   graph.jump(garbage, end, 1)
   const listed = [...before, ...after, ...texts, ...spotted].flatMap((text) => text.split(' '))
   const spoken = [...listed, ...values.flatMap(({ arcs }) => [...arcs.keys()])]
-  const words = [
-    ...[...new Set(spoken)].flatMap((word) => entriesOf(word, pronounce)),
-    ...phones.map((phone) => [phonePrefix + phone, phone] as const),
-  ]
+  const words = [...[...new Set(spoken)].flatMap((word) => entriesOf(word, pronounce)), ...phoneWords]
   return { key, start, end, words, states: graph.states(), transitions: graph.transitions }
 }
 

@@ -7,7 +7,7 @@ import { constants } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { compileFunction } from 'node:vm'
-import { claimCepstralMean, type Heap } from './cepstral-mean.ts'
+import { cepstralMeansOf, type CepstralMean, type Heap } from './cepstral-mean.ts'
 import type { Grammar } from './grammar.ts'
 import { gaussiansOf, type LineModel } from './line-model.ts'
 import { heapBytes, patchedRecogniser } from './recogniser-patch.ts'
@@ -24,6 +24,10 @@ export type Segment = {
 export type Decoder = Listener & {
   /** Begins an utterance; what was under way is forgotten. */
   start(grammar: Grammar): void
+  /** Begins an utterance of it at once. */
+  knows(grammar: Grammar): boolean
+  /** Words of grammars to come. */
+  learn(words: Grammar['words']): void
 }
 
 /** Takes any English there is, by a model of which words follow which. */
@@ -40,7 +44,7 @@ type Listener = {
 }
 
 export type Recogniser = {
-  /** 8 MB and 50 ms each. */
+  /** 8 MB and 40 ms each. */
   createDecoder(model: LineModel): Decoder
   /** Grammars ever compiled, large ones as several: the binding cannot free them, so the owner of the thread replaces it after some. */
   compiledGrammars(): number
@@ -53,9 +57,10 @@ const languageModel = ['en-us.lm.bin', 'cmudict-en-us.dict']
 
 export async function createRecogniser(): Promise<Recogniser> {
   const emscripten = await loadModule(acousticModel, ['wide', 'telephone', 'noisy', 'unusual'])
+  const claimMean = cepstralMeansOf(emscripten)
   let compiled = 0
   return {
-    createDecoder: (model) => decoderOf(emscripten, model, (grammar) => (compiled += weightOf(grammar))),
+    createDecoder: (model) => decoderOf(emscripten, claimMean, model, (grammar) => (compiled += weightOf(grammar))),
     compiledGrammars: () => compiled,
   }
 }
@@ -63,22 +68,32 @@ export async function createRecogniser(): Promise<Recogniser> {
 /** One dictation per heap: its language model alone takes 100 MB. */
 export async function createDictation(): Promise<Dictation> {
   const emscripten = await loadModule([...acousticModel, ...languageModel])
-  const { listener, begin } = listenerOf(emscripten, [...configuration, ...dictationConfiguration])
+  const settings = [...configuration, ...dictationConfiguration]
+  const { listener, begin } = listenerOf(emscripten, cepstralMeansOf(emscripten), settings)
   return { ...listener, start: () => begin(() => undefined) }
 }
 
 const weightOf = ({ transitions }: Grammar): number => Math.ceil(transitions.length / usualTransitions)
 
-function decoderOf(emscripten: Emscripten, model: LineModel, countGrammar: (grammar: Grammar) => void): Decoder {
-  const { listener, begin, decoder, succeed } = listenerOf(emscripten, [...configuration, ...gaussianFiles(model)])
+function decoderOf(
+  emscripten: Emscripten,
+  claimMean: () => CepstralMean,
+  model: LineModel,
+  countGrammar: (grammar: Grammar) => void,
+): Decoder {
+  const settings = [...configuration, ...gaussianFiles(model)]
+  const { listener, begin, decoder, succeed } = listenerOf(emscripten, claimMean, settings)
   const grammars = new Map<string, number>()
   const known = new Set<string>()
 
-  function compile(grammar: Grammar): number {
-    const words = grammar.words.filter(([word]) => !known.has(word))
+  function learn(wanted: Grammar['words']): void {
+    const words = wanted.filter(([word]) => !known.has(word))
     if (words.length > 0)
       withVector(new emscripten.VectorWords(), words, (vector) => succeed('words', decoder.addWords(vector)))
     for (const [word] of words) known.add(word)
+  }
+  function compile(grammar: Grammar): number {
+    learn(grammar.words)
     const id = withVector(new emscripten.VectorTransitions(), grammar.transitions, (transitions) => {
       const ids = new emscripten.Integers()
       const { start, end, states: numStates } = grammar
@@ -94,14 +109,16 @@ function decoderOf(emscripten: Emscripten, model: LineModel, countGrammar: (gram
 
   return {
     ...listener,
+    knows: ({ key }) => grammars.has(key),
+    learn,
     start: (grammar) =>
       begin(() => succeed('search', decoder.switchSearch(grammars.get(grammar.key) ?? compile(grammar)))),
   }
 }
 
-function listenerOf(emscripten: Emscripten, settings: typeof configuration) {
+function listenerOf(emscripten: Emscripten, claimMean: () => CepstralMean, settings: typeof configuration) {
   const decoder = withVector(new emscripten.Config(), settings, (config) => new emscripten.Recognizer(config))
-  const mean = claimCepstralMean(emscripten)
+  const mean = claimMean()
   const buffer = new emscripten.AudioBuffer()
   const segmentation = new emscripten.Segmentation()
   let running = false

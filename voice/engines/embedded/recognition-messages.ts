@@ -7,6 +7,8 @@ export type RecognitionRequest =
   | { readonly type: 'end'; readonly utterance: number }
   /** Has no reply; an utterance that has ended or is unknown is none of its business. */
   | { readonly type: 'drop'; readonly utterance: number }
+  /** Has no reply. So many are on the line, who may all speak at once. */
+  | { readonly type: 'callers'; readonly callers: number }
 
 /**
  * Scores are acoustic, per 10 ms: 0 is perfect, clear speech has about -12. `score` is that of all words together, `worst` that of the word, or of

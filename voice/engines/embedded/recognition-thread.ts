@@ -3,12 +3,14 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { z } from 'zod'
 import { collectWhenQuiet } from '../../../media/collect-heap.ts'
 import type { HeardWords, RecognitionReply, RecognitionRequest } from './recognition-messages.ts'
-import { createDecoderSlots } from './decoder-slots.ts'
-import { createLineHearings } from './line-hearing.ts'
+import { createDecoderPool } from './decoder-pool.ts'
+import { createLineHearing, type LineHearing } from './line-hearing.ts'
 import { plainWord } from './recognition-sound.ts'
 import { createRecogniser } from './pocketsphinx.ts'
 import { createSecondLooks } from './second-looks.ts'
 import { afterInThread } from './thread-clock.ts'
+
+type OfUtterance = Exclude<RecognitionRequest, { readonly type: 'callers' }>
 
 const Settings = z.object({ decoders: z.number() })
 
@@ -17,27 +19,31 @@ async function main(): Promise<void> {
   if (port === null) throw new Error('runs in a worker thread only')
   const settings = Settings.parse(workerData)
   const recogniser = await createRecogniser()
-  const slots = createDecoderSlots(settings.decoders, createLineHearings(recogniser.createDecoder))
+  const pool = createDecoderPool(settings.decoders, recogniser.createDecoder)
+  pool.prepare(0)
+  const hearings = new Map<number, LineHearing>()
   // Behind it what has come for the thread is read before the next one.
-  const looks = createSecondLooks((action) => void setImmediate(action))
+  const later = (action: () => void): void => void setImmediate(action)
+  const looks = createSecondLooks(later)
+  let callers = 0
   const worked = collectWhenQuiet(afterInThread)
   const reply = (message: RecognitionReply): void => port.postMessage(message)
 
-  const serve = (request: RecognitionRequest): void => {
+  const serve = (request: OfUtterance): void => {
     // Also by sound: nothing is collected while somebody speaks.
     worked()
     const { utterance } = request
     if (request.type === 'begin') {
-      slots.take(utterance).start(request.grammar, request.gain)
+      hearings.set(utterance, createLineHearing(pool, request.grammar, request.gain))
       return reply({ type: 'begun', utterance })
     }
-    const hearing = slots.of(utterance)
-    if (hearing === null) return gone(request)
+    const hearing = hearings.get(utterance)
+    if (hearing === undefined) return gone(request)
     if (request.type === 'sound') {
       const words = hearing.feed(request.samples)
       return reply({ type: 'partial', utterance, words: words.split(' ').map(plainWord) })
     }
-    slots.giveBack(utterance)
+    hearings.delete(utterance)
     if (request.type === 'drop') return hearing.drop()
     const { heard, look } = hearing.stop()
     const final = (of: HeardWords): void =>
@@ -48,18 +54,31 @@ async function main(): Promise<void> {
     }
     if (look === null || !looks.take(look, told)) final(heard)
   }
+  /** A decoder at a time: whoever speaks meanwhile is heard between them. */
+  const prepare = (): void => {
+    try {
+      if (pool.prepare(callers)) later(prepare)
+    } catch {
+      // Who speaks and gets none is told.
+    }
+  }
   const failed = (utterance: number, error: unknown): void =>
     reply({ type: 'failed', utterance, details: error instanceof Error ? error.message : String(error) })
   /** It was dropped after its end, or failed before its sound and its end came, each of which wants an answer. */
-  const gone = ({ type, utterance }: RecognitionRequest): void => {
+  const gone = ({ type, utterance }: OfUtterance): void => {
     if (type !== 'drop') reply({ type: 'failed', utterance, details: 'it failed before' })
   }
   port.on('message', (request: RecognitionRequest) => {
+    if (request.type === 'callers') {
+      callers = request.callers
+      return later(prepare)
+    }
     try {
       serve(request)
     } catch (error) {
       const { utterance } = request
-      slots.giveBack(utterance)
+      hearings.get(utterance)?.drop()
+      hearings.delete(utterance)
       failed(utterance, error)
     }
   })

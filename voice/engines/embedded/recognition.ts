@@ -80,7 +80,7 @@ export async function createRecognition(deps: Deps): Promise<Recognition> {
   let callers = 0
   const wake = (): void => {
     rest.used()
-    threads.need(Math.ceil(callers / decodersOfThread))
+    threads.need(callers)
   }
   rest.used()
   const dictator = createDictator({ clock: deps.clock, log: deps.log })
@@ -119,6 +119,8 @@ function createThreads({ clock, log, threads: most, entry }: Deps, onFree: () =>
   const retired = new Set<Decoders>()
   const pending = new Set<Cancel>()
   let wanted = 1
+  /** Of the callers, for each thread. */
+  let share = 0
   let ending: Promise<unknown> = Promise.resolve()
   let closed = false
 
@@ -148,6 +150,7 @@ function createThreads({ clock, log, threads: most, entry }: Deps, onFree: () =>
       onFull: replace,
     })
     current.add(opened)
+    opened.expect(share)
   }
   const openLater = (): void => {
     const cancel = clock.after(restartAfter, () => {
@@ -171,10 +174,12 @@ function createThreads({ clock, log, threads: most, entry }: Deps, onFree: () =>
       if (current.delete(old)) retire(old)
     }, openMissing)
   }
-  /** Those that are missing and not about to be tried again, where so many are needed. */
-  const need = (count: number): void => {
-    wanted = Math.max(wanted, Math.min(most, count))
+  /** For so many callers: those that are missing and not about to be tried again. */
+  const need = (callers: number): void => {
+    wanted = Math.max(wanted, Math.min(most, Math.ceil(callers / decodersOfThread)))
     while (!closed && current.size + pending.size < wanted) open(nothing, openLater)
+    share = Math.min(decodersOfThread, Math.ceil(callers / wanted))
+    for (const decoders of current) decoders.expect(share)
   }
   /** Nobody speaks. */
   const letGo = (): void => {
