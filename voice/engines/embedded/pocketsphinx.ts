@@ -8,6 +8,7 @@ import { createRequire } from 'node:module'
 import path from 'node:path'
 import { compileFunction } from 'node:vm'
 import { cepstralMeansOf, type CepstralMean, type Heap } from './cepstral-mean.ts'
+import { gaussianOrderOf } from './gaussian-order.ts'
 import type { Grammar } from './grammar.ts'
 import { gaussiansOf, type LineModel } from './line-model.ts'
 import { heapBytes, patchedRecogniser } from './recogniser-patch.ts'
@@ -57,10 +58,11 @@ const languageModel = ['en-us.lm.bin', 'cmudict-en-us.dict']
 
 export async function createRecogniser(): Promise<Recogniser> {
   const emscripten = await loadModule(acousticModel, ['wide', 'telephone', 'noisy', 'unusual'])
-  const claimMean = cepstralMeansOf(emscripten)
+  const createListener = listenersOf(emscripten)
   let compiled = 0
   return {
-    createDecoder: (model) => decoderOf(emscripten, claimMean, model, (grammar) => (compiled += weightOf(grammar))),
+    createDecoder: (model) =>
+      decoderOf(emscripten, createListener, model, (grammar) => (compiled += weightOf(grammar))),
     compiledGrammars: () => compiled,
   }
 }
@@ -68,8 +70,7 @@ export async function createRecogniser(): Promise<Recogniser> {
 /** One dictation per heap: its language model alone takes 100 MB. */
 export async function createDictation(): Promise<Dictation> {
   const emscripten = await loadModule([...acousticModel, ...languageModel])
-  const settings = [...configuration, ...dictationConfiguration]
-  const { listener, begin } = listenerOf(emscripten, cepstralMeansOf(emscripten), settings)
+  const { listener, begin } = listenersOf(emscripten)([...configuration, ...dictationConfiguration])
   return { ...listener, start: () => begin(() => undefined) }
 }
 
@@ -77,12 +78,11 @@ const weightOf = ({ transitions }: Grammar): number => Math.ceil(transitions.len
 
 function decoderOf(
   emscripten: Emscripten,
-  claimMean: () => CepstralMean,
+  createListener: ReturnType<typeof listenersOf>,
   model: LineModel,
   countGrammar: (grammar: Grammar) => void,
 ): Decoder {
-  const settings = [...configuration, ...gaussianFiles(model)]
-  const { listener, begin, decoder, succeed } = listenerOf(emscripten, claimMean, settings)
+  const { listener, begin, decoder, succeed } = createListener([...configuration, ...gaussianFiles(model)])
   const grammars = new Map<string, number>()
   const known = new Set<string>()
 
@@ -116,9 +116,18 @@ function decoderOf(
   }
 }
 
-function listenerOf(emscripten: Emscripten, claimMean: () => CepstralMean, settings: typeof configuration) {
-  const decoder = withVector(new emscripten.Config(), settings, (config) => new emscripten.Recognizer(config))
-  const mean = claimMean()
+/** Of one heap. */
+function listenersOf(emscripten: Emscripten) {
+  const orderGaussians = gaussianOrderOf(emscripten)
+  const claimMean = cepstralMeansOf(emscripten)
+  return (settings: typeof configuration) => {
+    const decoder = withVector(new emscripten.Config(), settings, (config) => new emscripten.Recognizer(config))
+    orderGaussians()
+    return listenerOf(emscripten, decoder, claimMean())
+  }
+}
+
+function listenerOf(emscripten: Emscripten, decoder: Binding, mean: CepstralMean) {
   const buffer = new emscripten.AudioBuffer()
   const segmentation = new emscripten.Segmentation()
   let running = false
