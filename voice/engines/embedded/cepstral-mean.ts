@@ -3,6 +3,7 @@
  * the same decoder before. The binding cannot set it, so it is looked up in the heap: every utterance begins with a usual mean and moves to its
  * own, and the same sound gives the same words.
  */
+import { eachFound, wordAt, type Heap } from './recogniser-heap.ts'
 
 export type CepstralMean = {
   /** Before an utterance. */
@@ -10,8 +11,6 @@ export type CepstralMean = {
   /** Before each piece of it: what has been heard of it counts. */
   follow(): void
 }
-
-export type Heap = { readonly HEAP32: Int32Array; readonly HEAPF32: Float32Array }
 
 /** As `feat.params` of the model has it: by this it is found. It is that of the speech that the model was made of, at another level. */
 const modelMean = Float32Array.of(41, -5.29, -0.12, 5.09, 2.48, -4.07, -1.37, -1.78, -5.08, -2.05, -6.45, -1.42, 1.17)
@@ -26,28 +25,18 @@ const [sumAt, framesAt, lengthAt] = [2, 3, 4]
 
 /** What it returns is to be called once after each decoder was made, before that hears anything. */
 export function cepstralMeansOf(heap: Heap): () => CepstralMean {
-  let last = 0
-  return () => {
-    // What is made later mostly lies behind: with eight decoders a look at all of the heap takes longer than making one.
-    const found = findMean(heap, last) ?? findMean(heap, 0)
-    if (found === null)
-      throw new Error('the recogniser keeps its mean in another shape than the version this was written for')
-    last = found.at
-    return meanOf(heap, found)
-  }
+  const next = eachFound('mean', (from, isNew) => findMean(heap, from, isNew))
+  return () => meanOf(heap, next())
 }
 
 type Place = { readonly at: number; readonly owner: number }
 
-function findMean({ HEAP32, HEAPF32 }: Heap, from: number): Place | null {
+function findMean({ HEAP32, HEAPF32 }: Heap, from: number, isNew: (at: number) => boolean): Place | null {
   const [first = 0] = modelMean
   for (let at = HEAPF32.indexOf(first, from); at >= 0; at = HEAPF32.indexOf(first, at + 1)) {
-    if (!modelMean.every((value, index) => HEAPF32[at + index] === value)) continue
+    if (!isNew(at) || !modelMean.every((value, index) => HEAPF32[at + index] === value)) continue
     const owner = ownerOf(HEAP32, at, from)
-    if (owner === null) continue
-    // Claimed: the next decoder's search goes past it.
-    HEAPF32[at] = 0
-    return { at, owner }
+    if (owner !== null) return { at, owner }
   }
   return null
 }
@@ -74,5 +63,3 @@ function ownerOf(words: Int32Array, meanAt: number, from: number): number | null
     if (words[at + lengthAt] === usualMean.length) return at
   return null
 }
-
-const wordAt = (words: Int32Array, at: number): number => words[at] ?? 0

@@ -1,5 +1,5 @@
 /**
- * Owns the decoders of a recognition thread, of all models. Each takes 8 MB and 40 ms to be made. Who has heard an utterance out leaves it to the next one,
+ * Owns the decoders of a recognition thread, of all models. Each takes 8 MB and 50 ms to be made. Who has heard an utterance out leaves it to the next one,
  * before all to one of a grammar that it has; and for callers on the line they are made before these speak.
  */
 import { phoneWords, type Grammar } from './grammar.ts'

@@ -7,10 +7,11 @@ import { constants } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { compileFunction } from 'node:vm'
-import { cepstralMeansOf, type CepstralMean, type Heap } from './cepstral-mean.ts'
+import { cepstralMeansOf, type CepstralMean } from './cepstral-mean.ts'
 import { gaussianOrderOf } from './gaussian-order.ts'
 import type { Grammar } from './grammar.ts'
 import { gaussiansOf, type LineModel } from './line-model.ts'
+import type { Heap } from './recogniser-heap.ts'
 import { heapBytes, patchedRecogniser } from './recogniser-patch.ts'
 
 export type Segment = {
@@ -45,7 +46,7 @@ type Listener = {
 }
 
 export type Recogniser = {
-  /** 8 MB and 40 ms each. */
+  /** 8 MB and 50 ms each. */
   createDecoder(model: LineModel): Decoder
   /** Grammars ever compiled, large ones as several: the binding cannot free them, so the owner of the thread replaces it after some. */
   compiledGrammars(): number

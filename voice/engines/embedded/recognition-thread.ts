@@ -29,6 +29,10 @@ async function main(): Promise<void> {
   const worked = collectWhenQuiet(afterInThread)
   const reply = (message: RecognitionReply): void => port.postMessage(message)
 
+  const forget = (utterance: number): void => {
+    hearings.get(utterance)?.drop()
+    hearings.delete(utterance)
+  }
   const serve = (request: OfUtterance): void => {
     // Also by sound: nothing is collected while somebody speaks.
     worked()
@@ -43,9 +47,9 @@ async function main(): Promise<void> {
       const words = hearing.feed(request.samples)
       return reply({ type: 'partial', utterance, words: words.split(' ').map(plainWord) })
     }
-    hearings.delete(utterance)
-    if (request.type === 'drop') return hearing.drop()
+    if (request.type === 'drop') return forget(utterance)
     const { heard, look } = hearing.stop()
+    hearings.delete(utterance)
     const final = (of: HeardWords): void =>
       reply({ type: 'final', utterance, compiled: recogniser.compiledGrammars(), heard: of })
     const told = {
@@ -77,8 +81,7 @@ async function main(): Promise<void> {
       serve(request)
     } catch (error) {
       const { utterance } = request
-      hearings.get(utterance)?.drop()
-      hearings.delete(utterance)
+      forget(utterance)
       failed(utterance, error)
     }
   })
